@@ -1,0 +1,155 @@
+# attnbench: how fast attention runs on a multicore CPU, and why. `make help` lists the targets.
+# SPDX-License-Identifier: Apache-2.0
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+.DEFAULT_GOAL := all
+
+# ---- what to build, and with what ----------------------------------------------------------------------------------
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+MODE ?= release
+compiler_family := $(if $(findstring clang,$(CC)),clang,gcc)
+# gcc builds into build/<mode>, clang into build/clang-<mode>, so that both can stand side by side.
+BUILD ?= build/$(if $(filter clang,$(compiler_family)),clang-)$(MODE)
+
+mode_flags_release := -O3 -DNDEBUG
+mode_flags_debug   := -O0 -g3
+mode_flags_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+mode_flags_tsan    := -O1 -g -fsanitize=thread
+MODE_FLAGS := $(mode_flags_$(MODE))
+$(if $(MODE_FLAGS),,$(error MODE is release, debug, asan or tsan, not '$(MODE)'))
+
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
+LIBRARIES := hwloc jansson yaml-0.1
+LIBRARY_CFLAGS = $(shell pkg-config --cflags $(LIBRARIES))
+LIBRARY_LDLIBS = $(shell pkg-config --libs $(LIBRARIES))
+# likwid is optional and has no .pc file: its header tells whether it is there.
+HAVE_LIKWID := $(shell printf '\043include <likwid.h>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo 1)
+LIKWID_CFLAGS := $(if $(HAVE_LIKWID),-DHAVE_LIKWID)
+LIKWID_LDLIBS := $(if $(HAVE_LIKWID),-llikwid)
+
+# -ffp-contract=off: the reference and the portable kernels mean what they say; SIMD kernels name their FMAs.
+COMMON_FLAGS := -std=c11 -D_GNU_SOURCE -g $(WARNINGS) -ffp-contract=off $(MODE_FLAGS) $(EXTRA_CFLAGS)
+
+# ---- ISA flags by folder -------------------------------------------------------------------------------------------
+isa_flags_baseline    :=
+isa_flags_scalar      :=
+isa_flags_avx2        := -mavx2 -mfma -mf16c
+isa_flags_avx512      := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
+isa_flags_avx512_bf16 := $(isa_flags_avx512) -mavx512bf16
+folder_flags = $(isa_flags_$(notdir $(patsubst %/,%,$(dir $(1)))))
+# A file may ask for flags of its own, with the measured reason beside it: a line " * build-flags: ..." in its opening
+# comment; " * build-flags-clang: ..." where clang wants others.
+file_flags = $(shell sed -n 's/^ \* build-flags$(if $(filter clang,$(compiler_family)),-clang): //p' $(1) | head -1)
+
+# ---- sources -------------------------------------------------------------------------------------------------------
+kernel_folders := scalar avx2 avx512 avx512_bf16
+kernel_sources := $(sort $(wildcard $(kernel_folders:%=kernels/%/*.c)))
+broken_sources := $(sort $(wildcard tests/broken/*.c))
+schedule_sources := $(sort $(wildcard kernels/schedule/*.c))
+harness_sources := $(sort $(wildcard harness/*.c) $(wildcard harness/probe/*/*.c))
+library_sources := $(filter-out harness/main.c,$(harness_sources)) $(schedule_sources) $(kernel_sources)
+check_sources := $(sort $(wildcard tests/check_*.c))
+
+object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+library_objects := $(call object,$(library_sources))
+main_objects := $(call object,harness/main.c)
+broken_objects := $(call object,$(broken_sources))
+check_programs := $(patsubst tests/%.c,$(BUILD)/tests/%,$(check_sources))
+
+program := $(BUILD)/attnbench
+broken_program := $(BUILD)/attnbench-broken
+
+# ---- generated: kernel registries and build facts, rewritten only when they change ---------------------------------
+# naive, tiled, avx2, avx512 first (the order a reader expects), the others by name.
+registry_names = $(foreach n,naive tiled avx2 avx512,$(filter $(n),$(basename $(notdir $(1))))) \
+    $(sort $(filter-out naive tiled avx2 avx512,$(basename $(notdir $(1)))))
+registry_text = \#include "kernels/attn.h"\n$(foreach n,$(1),extern const struct attn_kernel attn_kernel_$(n);\n)\
+extern const struct attn_kernel *const attn_registry[];\nconst struct attn_kernel *const attn_registry[] = {\n\
+$(foreach n,$(1),    &attn_kernel_$(n),\n)    0};\n
+write_if_changed = mkdir -p $(dir $(1)) && printf '$(2)' >$(1).new && \
+    { cmp -s $(1).new $(1) && rm $(1).new || mv $(1).new $(1); }
+
+COMMIT := $(shell git rev-parse HEAD 2>/dev/null)
+DIRTY := $(if $(COMMIT),$(if $(shell git status --porcelain --untracked-files=no 2>/dev/null | head -1),1,0),-1)
+compiler_version := $(subst ','\'',$(shell $(CC) --version 2>/dev/null | head -1))
+build_info_text = \#include "harness/build_info.h"\nconst char *const build_commit = "$(COMMIT)";\n\
+const int build_dirty = $(DIRTY);\nconst char *const build_compiler = "$(compiler_version)";\n\
+const char *const build_flags = "$(COMMON_FLAGS)";\nconst int build_has_likwid = $(if $(HAVE_LIKWID),1,0);\n
+
+# ---- targets -------------------------------------------------------------------------------------------------------
+.PHONY: all test bench setup asan tsan lint clean help programs checks run-tests run-bench FORCE
+
+all: $(program) ## build build/release/attnbench
+
+programs: $(program) $(broken_program)
+checks: $(check_programs)
+
+$(BUILD)/gen/registry.c: FORCE
+	@$(call write_if_changed,$@,$(call registry_text,$(call registry_names,$(kernel_sources))))
+$(BUILD)/gen/registry_broken.c: FORCE
+	@$(call write_if_changed,$@,$(call registry_text,$(call registry_names,$(kernel_sources) $(broken_sources))))
+$(BUILD)/gen/build_info.c: FORCE
+	@$(call write_if_changed,$@,$(build_info_text))
+# A change of compiler or flags rebuilds everything.
+$(BUILD)/gen/flags: FORCE
+	@$(call write_if_changed,$@,$(CC) $(COMMON_FLAGS) $(LIKWID_CFLAGS)\n)
+
+$(BUILD)/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/gen/flags
+	$(CC) $(COMMON_FLAGS) -I. -MMD -MP -c -o $@ $<
+
+# OpenMP stands in the harness and the schedules, never in a kernel.
+$(BUILD)/obj/kernels/schedule/%.o: part_flags = -fopenmp
+$(BUILD)/obj/harness/%.o: part_flags = -fopenmp $(LIBRARY_CFLAGS) $(LIKWID_CFLAGS)
+$(BUILD)/obj/tests/%.o: part_flags = -fopenmp $(LIBRARY_CFLAGS) -I.
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/gen/flags
+	@mkdir -p $(dir $@)
+	$(CC) $(COMMON_FLAGS) $(part_flags) $(call folder_flags,$<) $(call file_flags,$<) -MMD -MP -c -o $@ $<
+
+link = $(CC) $(COMMON_FLAGS) -fopenmp -o $@ $(filter %.o,$^) $(LIBRARY_LDLIBS) $(LIKWID_LDLIBS) -ldl -lm
+
+$(program): $(main_objects) $(library_objects) $(BUILD)/gen/registry.o $(BUILD)/gen/build_info.o
+	$(link)
+$(broken_program): $(main_objects) $(library_objects) $(broken_objects) $(BUILD)/gen/registry_broken.o $(BUILD)/gen/build_info.o
+	$(link)
+$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(library_objects) $(BUILD)/gen/registry.o $(BUILD)/gen/build_info.o
+	@mkdir -p $(dir $@)
+	$(link) -lcmocka
+
+-include $(library_objects:.o=.d) $(main_objects:.o=.d) $(broken_objects:.o=.d) $(patsubst %.c,$(BUILD)/obj/%.d,$(check_sources))
+
+setup: ## install what is missing (Debian, Fedora, Arch, openSUSE names), with sudo where not root
+	scripts/setup
+
+test: ## set up, build, run all tests; ends with "N passed, N failed, N skipped"
+	scripts/setup
+	$(MAKE) run-tests
+
+run-tests: programs checks
+	scripts/run-tests $(BUILD)
+
+bench: ## set up, build, run configs/quick.yaml: table, journal and report under results/local
+	scripts/setup
+	$(MAKE) run-bench
+
+run-bench: all
+	scripts/bench $(program)
+
+asan: ## all tests with address and undefined-behaviour sanitizers
+	$(MAKE) MODE=asan run-tests
+
+tsan: ## the threaded tests with the thread sanitizer (clang: gcc's OpenMP runtime gives false races)
+	$(MAKE) CC=clang MODE=tsan run-tests
+
+lint: ## clang-format, clang-tidy, shellcheck, headers that compile alone
+	scripts/lint
+
+clean: ## remove build/
+	rm -rf build
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Results files: JSON Lines, line 1 the context, then a record a point, each appended by one write so that a killed run
+ * loses at most the line under way.
+ */
+#ifndef HARNESS_JOURNAL_H
+#define HARNESS_JOURNAL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "error.h"
+
+struct journal;
+
+/* A new file (fails if it exists and is not empty), locked against a second writer. All journal errors have exit_code
+ * EXIT_UNWRITTEN, except a bad or foreign file for resume (EXIT_USAGE). */
+int journal_create(const char *path, const json_t *context, struct journal **journal, struct error *error);
+/* Opens an interrupted journal to append: cuts off a torn last line, checks that it is ours, appends another context line.
+ * *records: array of the records that stand in it (caller decrefs). */
+int journal_resume(const char *path, const json_t *context, struct journal **journal, json_t **records,
+                   struct error *error);
+/* One line, one write, flushed. On failure nothing half-written stays in the file. */
+int journal_append(struct journal *journal, const json_t *record, struct error *error);
+void journal_close(struct journal *journal);
+
+/* A results file read for show, export and their kin. A torn last line is left out (and *torn set); anything else that is
+ * not a context or record line is an error naming file and line. */
+struct results {
+    json_t *contexts; /* array */
+    json_t *records;  /* array, file order */
+    bool torn;
+};
+int results_read(const char *path, struct results *results, struct error *error);
+void results_release(struct results *results);
+
+#endif

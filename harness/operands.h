@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The memory of one problem: q, k, v, out, weights, bias and mask in the asked-for layout, on huge pages (timing) or
+ * between guard pages (verification).
+ */
+#ifndef HARNESS_OPERANDS_H
+#define HARNESS_OPERANDS_H
+
+#include "error.h"
+#include "spec.h"
+
+enum memory_kind {
+    MEMORY_HUGE,    /* one mapping a tensor, 2 MiB aligned, MADV_HUGEPAGE; canary bytes behind outputs */
+    MEMORY_GUARDED, /* each tensor ends (up to alignment of its element) at a PROT_NONE page and begins behind one */
+    MEMORY_PLAIN    /* malloc-like, for the referee and under emulation */
+};
+
+struct memory_block {
+    void *base;      /* of the whole mapping */
+    size_t mapped;   /* its bytes */
+    void *data;      /* what the user of the block sees */
+    size_t bytes;
+    enum memory_kind kind;
+};
+
+/* misalign: bytes added to the start for MEMORY_GUARDED tests (0: the data END at the guard page exactly). */
+int memory_allocate(struct memory_block *block, size_t bytes, enum memory_kind kind, struct error *error);
+void memory_release(struct memory_block *block);
+/* NULL, or which canary behind (or before) the block was overwritten. MEMORY_GUARDED blocks fault instead. */
+const char *memory_canary_broken(const struct memory_block *block);
+/* "4k", "2m" or "mixed" by smaps for the mappings of these blocks; NULL: unknown. Interned. */
+const char *memory_page_mode(const struct memory_block *const *blocks, int count);
+
+struct operands {
+    struct problem_spec spec;
+    struct attn_problem problem;
+    struct attn_args args; /* row_max, row_sum, shared, param: NULL */
+    int64_t *kv_len, *diag;
+    struct memory_block q, k, v, out, weights, bias, mask; /* data NULL where absent or aliased */
+};
+
+/* Allocates (does not fill) everything the spec needs. */
+int operands_create(const struct problem_spec *spec, enum memory_kind kind, struct operands *operands,
+                    struct error *error);
+void operands_destroy(struct operands *operands);
+
+/* Fills inputs with data set 0 or 1. threads: how many OpenMP threads may be used. */
+void operands_fill(struct operands *operands, uint32_t set, int threads);
+
+/* Output and weights become NaN (a signalling pattern where the dtype has it), so that what a kernel forgets shows. */
+void operands_poison(struct operands *operands, int threads);
+
+/* 64-bit digest of all input bytes, to see that a kernel did not write to its inputs. */
+uint64_t operands_input_digest(const struct operands *operands);
+
+/* Bytes that operands_create would allocate in all. */
+double operands_bytes(const struct problem_spec *spec);
+
+/* Strides of a [B][H][S][D] tensor that is contiguous in this layout. */
+void layout_strides(enum layout layout, const int64_t size[4], int64_t stride[4]);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The loops that measure a core's ceilings. Each file under harness/probe/<isa>/ is compiled with that ISA's flags and
+ * called only where isa_available() has its bits. They run on the calling thread and are timed by the caller.
+ */
+#ifndef HARNESS_PROBE_H
+#define HARNESS_PROBE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../kernels/attn.h"
+
+/* Multiply+add throughput from registers: enough independent chains to hide the latency, no memory. */
+struct flop_probe {
+    const char *name;            /* "sse2 mul+add f32", "ymm fma f32", "zmm fma f32", "zmm vdpbf16ps" */
+    uint64_t isa;
+    enum attn_dtype dtype;       /* what it is a ceiling for; f16 uses f32's */
+    double flops_per_iteration;
+    void (*run)(uint64_t iterations);
+};
+extern const struct flop_probe *const flop_probes[]; /* NULL-terminated */
+
+/* Read and write bandwidth over one buffer (64-byte aligned, bytes a multiple of 4096). streams: 1, 2 or 4 equal pieces
+ * walked side by side. read returns a value that depends on every byte read, so that nothing can be left out. */
+struct stream_probe {
+    const char *name; /* "sse2", "ymm", "zmm" */
+    uint64_t isa;
+    uint64_t (*read)(const void *buffer, size_t bytes, int streams);
+    void (*write)(void *buffer, size_t bytes, int streams);
+};
+extern const struct stream_probe *const stream_probes[]; /* NULL-terminated, widest last */
+
+/* What the calling thread's FTZ and DAZ bits are (MXCSR bits 15 and 6); and both cleared. */
+unsigned probe_float_mode(void);
+void probe_clear_float_mode(void);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From flags and config files to a plan: lists of values per key, every combination a point.
+ */
+#ifndef HARNESS_SWEEP_H
+#define HARNESS_SWEEP_H
+
+#include "error.h"
+#include "placement.h"
+#include "spec.h"
+
+/* The most points a plan may have; more is a usage error that names the count. */
+#define SWEEP_MAX_POINTS 1000000
+
+struct effort {
+    double min_time_s;      /* clocked time a point, default 0.5 */
+    int64_t samples;        /* exact number of samples wanted; 0: decided by the interval */
+    double max_time_s;      /* of the whole run; 0: none */
+    double point_timeout_s; /* default 60 */
+    int launches;           /* worker processes a point, default 1 */
+    bool quick_check;
+};
+
+struct plan {
+    char *name, *description; /* of the config; NULL for a sweep from flags */
+    struct point *points;     /* grouped: all points of one problem adjacent, sweep order */
+    size_t count;
+    struct effort effort;
+    uint64_t seed;
+};
+void plan_release(struct plan *plan);
+
+/* What `run` and its kin were asked for, from the command line. */
+struct request; /* sweep lists by key, opaque; see sweep.c */
+
+struct request *request_create(void);
+void request_destroy(struct request *request);
+/* Sets a key as in a flag or config value: request_set(r, "kv-heads", "8,16", "--kv-heads", e). where: how to name the
+ * place in errors ("--kv-heads" or "configs/x.yaml:12:7"). -ENOENT: no such key (message set). */
+int request_set(struct request *request, const char *key, const char *value, const char *where, struct error *error);
+
+/* Expands to points: resolves kernel globs against the registry, placements against the topology, checks what each kernel
+ * refuses (skip_reason), counts before expanding. zero_ok as in spec_validate. */
+int request_plan(const struct request *request, const struct topology *topology, bool zero_ok, struct plan *plan,
+                 struct error *error);
+
+#endif
