@@ -8,30 +8,43 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "error.h"
 
 struct journal;
 
 /* A new file (fails if it exists and is not empty), locked against a second writer. All journal errors have exit_code
- * EXIT_UNWRITTEN, except a bad or foreign file for resume (EXIT_USAGE). */
+ * EXIT_UNWRITTEN, except a bad or foreign file for resume (EXIT_USAGE). SIGXFSZ is ignored from then on, so that a file
+ * size limit is an error like a full disk. */
 int journal_create(const char *path, const json_t *context, struct journal **journal, struct error *error);
-/* Opens an interrupted journal to append: cuts off a torn last line, checks that it is ours, appends another context line.
+/* Opens an interrupted journal to append: cuts off a torn last line, checks that it is ours, appends another context
+ * line. An empty file, or one with a torn context alone, begins anew. A file that is not ours is left as it was.
  * *records: array of the records that stand in it (caller decrefs). */
 int journal_resume(const char *path, const json_t *context, struct journal **journal, json_t **records,
                    struct error *error);
 /* One line, one write, flushed. On failure nothing half-written stays in the file. */
 int journal_append(struct journal *journal, const json_t *record, struct error *error);
+/* Waits until the lines are on the disk. NULL: nothing. */
 void journal_close(struct journal *journal);
 
-/* A results file read for show, export and their kin. A torn last line is left out (and *torn set); anything else that is
- * not a context or record line is an error naming file and line. */
+#define CONTEXT_SCHEMA "attnbench.context/1"
+#define RESULT_SCHEMA "attnbench.result/1"
+
+/* A results file read for show, export and their kin. A torn last line is left out (and *torn set): one without a
+ * newline, or that is not JSON. Anything else that is not a context or record line is an error naming file and line; so
+ * is a file without a context. */
 struct results {
     json_t *contexts; /* array */
     json_t *records;  /* array, file order */
     bool torn;
 };
 int results_read(const char *path, struct results *results, struct error *error);
+/* The same from a stream; name stands in errors. A stream that ends before its first whole line is no error here: no
+ * contexts, no records. *whole_bytes: where the last whole line ends. */
+int results_read_stream(FILE *file, const char *name, struct results *results, int64_t *whole_bytes,
+                        struct error *error);
 void results_release(struct results *results);
 
 #endif
