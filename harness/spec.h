@@ -19,8 +19,9 @@ enum alias { ALIAS_NONE, ALIAS_KV, ALIAS_QKV };
 enum fill { FILL_NORMAL, FILL_HUGE, FILL_EQUAL, FILL_DOMINANT, FILL_SUBNORMAL };
 enum cache_state { CACHE_WARM, CACHE_COLD };
 
-/* Open end of a window. */
+/* Open end of a window; and a right end that was not given ("--window L": 0 with causal, a usage error without). */
 #define WINDOW_OPEN INT64_C(-1)
+#define WINDOW_NOT_GIVEN INT64_C(-2)
 
 struct problem_spec {
     enum attn_rule rule;
@@ -36,7 +37,7 @@ struct problem_spec {
     bool weights;            /* weights are returned too */
     bool window;             /* left and right below apply */
     int64_t window_left;     /* counts the diagonal key; WINDOW_OPEN: no limit */
-    int64_t window_right;    /* WINDOW_OPEN: no limit */
+    int64_t window_right;    /* WINDOW_OPEN: no limit; WINDOW_NOT_GIVEN */
     double softcap;          /* 0: none */
     double scale;            /* NaN: the default 1/sqrt(D) */
     uint64_t seed;           /* every random choice of this problem's data */
@@ -90,8 +91,13 @@ struct point {
     int32_t *cpus;                  /* [threads] planned OS indices, thread order; NULL for placement none */
 };
 
-/* 16 hex digits: a digest of every requested field, stable over runs and field order. Returned string is interned. */
+/* A digest of every requested field, stable over runs and builds: what makes two points the same one. */
+uint64_t point_digest(const struct point *point);
+/* It as 16 hex digits, interned. */
 const char *point_id(const struct point *point);
+
+/* The number as short as it can be written so that it reads back the same. buffer: at least 32 bytes; returned. */
+char *number_text(double number, char *buffer);
 
 /* The flags that reproduce the point: "attnbench run -B 1 -H 12 ... --kernel avx512 --threads 2". malloc'd. */
 char *point_repro(const struct point *point);
