@@ -27,6 +27,9 @@ json_t *isa_to_json(void);
 /* CPUID's brand string, trimmed and interned. Differs from /proc/cpuinfo's under user-mode emulation. */
 const char *isa_cpu_brand(void);
 
+/* Who runs this machine by CPUID: "kvm", "xen", ...; "none": bare metal; NULL: unknown. */
+const char *isa_hypervisor(void);
+
 /* True under user-mode emulation (qemu-user): the CPU that this process sees is not the one that the kernel tells of,
  * so executing a child would leave the emulation. */
 bool isa_emulated(void);

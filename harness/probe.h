@@ -13,9 +13,9 @@
 
 /* Multiply+add throughput from registers: enough independent chains to hide the latency, no memory. */
 struct flop_probe {
-    const char *name;            /* "sse2 mul+add f32", "ymm fma f32", "zmm fma f32", "zmm vdpbf16ps" */
+    const char *name; /* "sse2 mul+add f32", "ymm fma f32", "zmm fma f32", "zmm vdpbf16ps" */
     uint64_t isa;
-    enum attn_dtype dtype;       /* what it is a ceiling for; f16 uses f32's */
+    enum attn_dtype dtype; /* what it is a ceiling for; f16 uses f32's */
     double flops_per_iteration;
     void (*run)(uint64_t iterations);
 };
@@ -30,6 +30,11 @@ struct stream_probe {
     void (*write)(void *buffer, size_t bytes, int streams);
 };
 extern const struct stream_probe *const stream_probes[]; /* NULL-terminated, widest last */
+
+/* The entries of both tables, each defined in its ISA's folder. */
+extern const struct flop_probe flop_probe_sse2, flop_probe_ymm_fma, flop_probe_zmm_fma;
+extern const struct flop_probe flop_probe_ymm_bf16, flop_probe_zmm_bf16;
+extern const struct stream_probe stream_probe_sse2, stream_probe_ymm, stream_probe_zmm;
 
 /* What the calling thread's FTZ and DAZ bits are (MXCSR bits 15 and 6); and both cleared. */
 unsigned probe_float_mode(void);
