@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The columns of the table of records; see record_text.h.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "json_util.h"
+#include "record_text.h"
+#include "text.h"
+
+static void put_string(const json_t *record, const char *key, char *out, size_t size)
+{
+    const char *text = json_get_string(record, key, "");
+    text_fit(text[0] ? text : "-", size, out, size);
+}
+
+static void put_number(const json_t *record, const char *key, int digits, size_t width, char *out, size_t size)
+{
+    char figure[TEXT_FIGURE];
+    text_number(json_get_number(record, key, NAN), digits, width, figure);
+    snprintf(out, size, "%s", figure);
+}
+
+static void put_time(const json_t *record, const char *key, char *out, size_t size)
+{
+    char figure[TEXT_FIGURE];
+    text_time(json_get_number(record, key, NAN), figure);
+    snprintf(out, size, "%s", figure);
+}
+
+static void put_count(const json_t *record, const char *key, char *out, size_t size)
+{
+    int64_t count = json_get_int(record, key, -1);
+    if (count >= 0)
+        snprintf(out, size, "%lld", (long long)count);
+    else
+        snprintf(out, size, "-");
+}
+
+static void kernel_cell(const json_t *record, char *out, size_t size)
+{
+    put_string(record, "kernel", out, size);
+}
+
+static void schedule_cell(const json_t *record, char *out, size_t size)
+{
+    put_string(record, "schedule", out, size);
+}
+
+static void threads_cell(const json_t *record, char *out, size_t size)
+{
+    put_number(record, "threads", 5, 5, out, size);
+}
+
+static void placement_cell(const json_t *record, char *out, size_t size)
+{
+    put_string(record, "placement", out, size);
+}
+
+static void time_cell(const json_t *record, char *out, size_t size)
+{
+    put_time(record, "median_ns", out, size);
+}
+
+static void interval_cell(const json_t *record, char *out, size_t size)
+{
+    char figure[TEXT_FIGURE];
+    double percent = 100 * record_ci_half(record);
+    text_number(percent, 2, 4, figure);
+    snprintf(out, size, "%s", percent > 9999 ? ">1e4" : figure);
+}
+
+static void gflops_cell(const json_t *record, char *out, size_t size)
+{
+    put_number(record, "gflops", 4, 7, out, size);
+}
+
+static void bandwidth_cell(const json_t *record, char *out, size_t size)
+{
+    put_number(record, "gb_per_s", 3, 5, out, size);
+}
+
+static void roof_cell(const json_t *record, char *out, size_t size)
+{
+    char figure[TEXT_FIGURE];
+    text_percent(json_get_number(record, "roof_fraction", NAN), figure);
+    snprintf(out, size, "%s", figure);
+}
+
+static void bound_cell(const json_t *record, char *out, size_t size)
+{
+    put_string(record, "roof_bound", out, size);
+}
+
+static void error_cell(const json_t *record, char *out, size_t size)
+{
+    put_number(record, "err_over_bound", 2, 5, out, size);
+}
+
+static void mark_cell(const json_t *record, char *out, size_t size)
+{
+    snprintf(out, size, "%s", record_noisy(record) ? "~" : "");
+}
+
+static void least_time_cell(const json_t *record, char *out, size_t size)
+{
+    put_time(record, "min_ns", out, size);
+}
+
+static void mad_cell(const json_t *record, char *out, size_t size)
+{
+    put_time(record, "mad_ns", out, size);
+}
+
+static void samples_cell(const json_t *record, char *out, size_t size)
+{
+    snprintf(out, size, "%zu", json_array_size(json_object_get(record, "samples_ns")));
+}
+
+static void calls_cell(const json_t *record, char *out, size_t size)
+{
+    put_count(record, "calls_per_sample", out, size);
+}
+
+static void tokens_cell(const json_t *record, char *out, size_t size)
+{
+    put_number(record, "tokens_per_s", 4, 9, out, size);
+}
+
+static void isa_roof_cell(const json_t *record, char *out, size_t size)
+{
+    put_number(record, "isa_roof_gflops", 4, 7, out, size);
+}
+
+static void verified_cell(const json_t *record, char *out, size_t size)
+{
+    int64_t rows = json_get_int(record, "rows_checked", -1);
+    const char *how = json_get_string(record, "verified", "-");
+    if (rows >= 0)
+        snprintf(out, size, "%.10s %lld", how, (long long)rows);
+    else
+        snprintf(out, size, "%.10s", how);
+}
+
+static void pages_cell(const json_t *record, char *out, size_t size)
+{
+    put_string(record, "page_mode", out, size);
+}
+
+static void wall_cell(const json_t *record, char *out, size_t size)
+{
+    put_number(json_object_get(record, "noise"), "wall_over_cpu", 3, 5, out, size);
+}
+
+static void switches_cell(const json_t *record, char *out, size_t size)
+{
+    put_count(json_object_get(record, "noise"), "involuntary_switches", out, size);
+}
+
+/* "0-3,8": runs of neighbours are drawn together; thread order stays. */
+static void cpus_cell(const json_t *record, char *out, size_t size)
+{
+    const json_t *cpus = json_object_get(record, "cpus");
+    size_t count = json_array_size(cpus), used = 0;
+    snprintf(out, size, "-");
+    for (size_t i = 0; i < count && used + 32 < size;) {
+        int first = (int)json_integer_value(json_array_get(cpus, i));
+        size_t run = 1;
+        while (i + run < count && json_integer_value(json_array_get(cpus, i + run)) == first + (int)run)
+            run++;
+        used += (size_t)snprintf(out + used, size - used, "%s%d", i ? "," : "", first);
+        if (run > 1)
+            used += (size_t)snprintf(out + used, size - used, "-%d", first + (int)run - 1);
+        i += run;
+    }
+}
+
+static void cause_cell(const json_t *record, char *out, size_t size)
+{
+    put_string(record, "cause", out, size);
+}
+
+const struct record_column record_columns[] = {
+    {"kernel", false, true, 8, kernel_cell},    {"sched", false, true, 5, schedule_cell},
+    {"thr", false, false, 0, threads_cell},     {"place", false, true, 5, placement_cell},
+    {"time", false, false, 0, time_cell},       {"±%", false, false, 0, interval_cell},
+    {"GFLOP/s", false, false, 0, gflops_cell},  {"GB/s", false, false, 0, bandwidth_cell},
+    {"roof", false, false, 0, roof_cell},       {"bound", false, true, 7, bound_cell},
+    {"err", false, false, 0, error_cell},       {"", false, true, 1, mark_cell},
+    {"min", true, false, 0, least_time_cell},   {"MAD", true, false, 0, mad_cell},
+    {"samples", true, false, 0, samples_cell},  {"calls", true, false, 0, calls_cell},
+    {"tokens/s", true, false, 0, tokens_cell},  {"ISA peak", true, false, 0, isa_roof_cell},
+    {"verified", true, true, 8, verified_cell}, {"pages", true, true, 5, pages_cell},
+    {"wall/CPU", true, false, 0, wall_cell},    {"switches", true, false, 0, switches_cell},
+    {"cpus", true, true, 4, cpus_cell},         {"cause", true, true, 5, cause_cell},
+};
+const size_t record_column_count = sizeof record_columns / sizeof record_columns[0];

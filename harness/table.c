@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of records; see output.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "color.h"
+#include "json_util.h"
+#include "output.h"
+#include "record_text.h"
+#include "text.h"
+
+enum { NARROW = 80, CELL = 512, MAX_COLUMNS = 32, INDENT = 4 };
+
+struct layout_of_columns {
+    bool wide, color;
+    size_t width[MAX_COLUMNS]; /* 0: not shown */
+};
+
+static bool is_shown(const struct layout_of_columns *layout, size_t column)
+{
+    return layout->wide || !record_columns[column].wide_only;
+}
+
+static size_t total_width(const struct layout_of_columns *layout)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < record_column_count; i++) {
+        if (is_shown(layout, i))
+            total += layout->width[i] + (i > 0);
+    }
+    return total;
+}
+
+/* Takes columns from the widest text until the line fits. The figures' formats keep the rest below 80. */
+static void squeeze(struct layout_of_columns *layout)
+{
+    while (total_width(layout) > NARROW) {
+        size_t widest = record_column_count;
+        for (size_t i = 0; i < record_column_count; i++) {
+            const struct record_column *column = &record_columns[i];
+            bool can_give = is_shown(layout, i) && column->is_text && layout->width[i] > column->least;
+            if (can_give && (widest == record_column_count || layout->width[i] > layout->width[widest]))
+                widest = i;
+        }
+        if (widest == record_column_count)
+            return;
+        layout->width[widest]--;
+    }
+}
+
+static void measure(struct layout_of_columns *layout, const json_t *records)
+{
+    for (size_t i = 0; i < record_column_count; i++) {
+        size_t index;
+        json_t *record;
+        layout->width[i] = text_columns(record_columns[i].title);
+        json_array_foreach((json_t *)records, index, record)
+        {
+            char cell[CELL];
+            /* Of a point without rates only what it was is shown, then the reason. */
+            if (i >= RECORD_WHO_COLUMNS && record_status(record) != RECORD_OK)
+                continue;
+            record_columns[i].cell(record, cell, sizeof cell);
+            size_t columns = text_columns(cell);
+            layout->width[i] = columns > layout->width[i] ? columns : layout->width[i];
+        }
+    }
+    if (!layout->wide)
+        squeeze(layout);
+}
+
+static void print_cell(FILE *file, const struct layout_of_columns *layout, size_t column, const char *text)
+{
+    char cell[CELL];
+    text_fit(text, layout->width[column], cell, sizeof cell);
+    int padding = (int)(layout->width[column] - text_columns(cell));
+    const char *gap = column > 0 ? " " : "";
+    if (record_columns[column].is_text)
+        fprintf(file, "%s%s%*s", gap, cell, padding, "");
+    else
+        fprintf(file, "%s%*s%s", gap, padding, "", cell);
+}
+
+static void print_titles(FILE *file, const struct layout_of_columns *layout)
+{
+    fputs(paint(layout->color, PAINT_FAINT), file);
+    for (size_t i = 0; i < record_column_count; i++) {
+        if (is_shown(layout, i))
+            print_cell(file, layout, i, record_columns[i].title);
+    }
+    fprintf(file, "%s\n", paint(layout->color, PAINT_PLAIN));
+}
+
+/* "skipped: why", in what the narrow table leaves of the line. */
+static void print_reason(FILE *file, const struct layout_of_columns *layout, const json_t *record)
+{
+    const char *reason = json_get_string(record, "reason", "no reason recorded");
+    const char *name = record_status_name(record_status(record));
+    size_t used = 0;
+    for (size_t i = 0; i < RECORD_WHO_COLUMNS; i++)
+        used += layout->width[i] + 1;
+    size_t room = layout->wide ? strlen(reason) : NARROW - used - strlen(name) - 2;
+    size_t size = 4 * room + sizeof "…";
+    char *text = malloc(size);
+    if (!text)
+        abort();
+    text_fit(reason, room, text, size);
+    fprintf(file, " %s: %s", name, text);
+    free(text);
+}
+
+static void print_row(FILE *file, const struct layout_of_columns *layout, const json_t *record)
+{
+    static const enum paint paints[] = {[RECORD_OK] = PAINT_PLAIN,
+                                        [RECORD_SKIPPED] = PAINT_FAINT,
+                                        [RECORD_WRONG] = PAINT_BAD,
+                                        [RECORD_FAILED] = PAINT_BAD};
+    enum record_status status = record_status(record);
+    enum paint row_paint = status == RECORD_OK && record_noisy(record) ? PAINT_WARNING : paints[status];
+    if (row_paint != PAINT_PLAIN)
+        fputs(paint(layout->color, row_paint), file);
+    for (size_t i = 0; i < record_column_count; i++) {
+        char cell[CELL];
+        if (!is_shown(layout, i) || (status != RECORD_OK && i >= RECORD_WHO_COLUMNS))
+            continue;
+        record_columns[i].cell(record, cell, sizeof cell);
+        print_cell(file, layout, i, cell);
+    }
+    if (status != RECORD_OK)
+        print_reason(file, layout, record);
+    fprintf(file, "%s\n", row_paint != PAINT_PLAIN ? paint(layout->color, PAINT_PLAIN) : "");
+}
+
+/* A problem's heading, on as many lines as it needs: broken at the double spaces between its items. */
+static void print_heading(FILE *file, const struct layout_of_columns *layout, const char *problem)
+{
+    size_t column = 0;
+    fprintf(file, "%s", paint(layout->color, PAINT_HEADING));
+    while (*problem) {
+        const char *end = strstr(problem, "  ");
+        size_t bytes = end ? (size_t)(end - problem) : strlen(problem);
+        char raw[CELL], item[CELL];
+        snprintf(raw, sizeof raw, "%.*s", (int)bytes, problem);
+        text_fit(raw, layout->wide ? CELL : NARROW - INDENT, item, sizeof item);
+        size_t columns = text_columns(item);
+        if (column > 0 && !layout->wide && column + 2 + columns > NARROW) {
+            fprintf(file, "\n%*s", INDENT, "");
+            column = INDENT;
+        } else if (column > 0) {
+            fputs("  ", file);
+            column += 2;
+        }
+        fputs(item, file);
+        column += columns;
+        problem += bytes + (end ? 2 : 0);
+    }
+    fprintf(file, "%s\n", paint(layout->color, PAINT_PLAIN));
+}
+
+static void print_legend(FILE *file, const struct layout_of_columns *layout)
+{
+    static const char narrow[] = "time: median of one call; ±%: half the 95 % interval of the median over it.\n"
+                                 "GFLOP/s, GB/s: useful FLOPs and least bytes of the problem over the time.\n"
+                                 "roof: share of the best this machine could do here; bound: what sets that best.\n"
+                                 "err: largest error over its derived bound (above 1: wrong). ~ noisy  - unknown\n";
+    static const char wide[] =
+        "min, MAD: least time, median absolute deviation; samples of calls each; ISA peak: FMA peak of the "
+        "kernel's own ISA in GFLOP/s; verified: rows held against the oracle;\n"
+        "wall/CPU: near 1 if nothing else ran; switches: involuntary ones; cpus: where each thread "
+        "ran; cause: why the point stays below its roof.\n";
+    fprintf(file, "\n%s%s%s%s", paint(layout->color, PAINT_FAINT), narrow, layout->wide ? wide : "",
+            paint(layout->color, PAINT_PLAIN));
+}
+
+void table_print(FILE *file, const json_t *records, bool wide, bool color)
+{
+    struct layout_of_columns layout = {.wide = wide, .color = color};
+    size_t count, index;
+    json_t *record;
+    struct record_group *groups = record_groups(records, &count);
+    measure(&layout, records);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            fputc('\n', file);
+        print_heading(file, &layout, groups[i].problem);
+        print_titles(file, &layout);
+        json_array_foreach(groups[i].records, index, record) print_row(file, &layout, record);
+    }
+    if (count > 0)
+        print_legend(file, &layout);
+    record_groups_release(groups, count);
+}
