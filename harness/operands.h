@@ -23,7 +23,8 @@ struct memory_block {
     enum memory_kind kind;
 };
 
-/* misalign: bytes added to the start for MEMORY_GUARDED tests (0: the data END at the guard page exactly). */
+/* bytes may be 0 (data is then not to be read, but not NULL). MEMORY_HUGE and MEMORY_PLAIN data are 64-byte aligned;
+ * MEMORY_GUARDED data end exactly at the guard page, so their alignment is that of their size. -ENOMEM with message. */
 int memory_allocate(struct memory_block *block, size_t bytes, enum memory_kind kind, struct error *error);
 void memory_release(struct memory_block *block);
 /* NULL, or which canary behind (or before) the block was overwritten. MEMORY_GUARDED blocks fault instead. */
@@ -55,6 +56,12 @@ uint64_t operands_input_digest(const struct operands *operands);
 
 /* Bytes that operands_create would allocate in all. */
 double operands_bytes(const struct problem_spec *spec);
+
+/* Allocates one contiguous tensor of size[] elements of `element` bytes in this layout. The tensor then shows the sizes
+ * broadcast[] (size[] itself where nothing broadcasts): stride 0 where size is 1 and broadcast is not. */
+int operands_allocate_tensor(enum layout layout, const int64_t size[4], const int64_t broadcast[4], size_t element,
+                             enum memory_kind kind, struct memory_block *block, struct attn_tensor *tensor,
+                             struct error *error);
 
 /* Strides of a [B][H][S][D] tensor that is contiguous in this layout. */
 void layout_strides(enum layout layout, const int64_t size[4], int64_t stride[4]);

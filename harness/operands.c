@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tensors of one problem: allocation by layout, filling, poisoning, digest. See operands.h.
+ */
+#include "operands.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fill.h"
+
+void layout_strides(enum layout layout, const int64_t size[4], int64_t stride[4])
+{
+    int order[3] = {0, 1, 2}; /* outermost first: batch, head, sequence */
+    if (layout == LAYOUT_BSHD) {
+        order[1] = 2;
+        order[2] = 1;
+    } else if (layout == LAYOUT_HBSD) {
+        order[0] = 1;
+        order[1] = 0;
+    }
+    stride[3] = 1;
+    int64_t step = size[3];
+    for (int place = 2; place >= 0; place--) {
+        stride[order[place]] = step;
+        step *= size[order[place]];
+    }
+}
+
+int operands_allocate_tensor(enum layout layout, const int64_t size[4], const int64_t broadcast[4], size_t element,
+                             enum memory_kind kind, struct memory_block *block, struct attn_tensor *tensor,
+                             struct error *error)
+{
+    int64_t bytes = (int64_t)element;
+    for (int i = 0; i < 4; i++)
+        if (__builtin_mul_overflow(bytes, size[i], &bytes))
+            return error_system(error, ENOMEM, "a tensor of more than 2^63 bytes");
+    int code = memory_allocate(block, (size_t)bytes, kind, error);
+    if (code < 0)
+        return code;
+    layout_strides(layout, size, tensor->stride);
+    for (int i = 0; i < 4; i++) {
+        tensor->size[i] = broadcast[i];
+        if (i < 3 && size[i] == 1 && broadcast[i] != 1)
+            tensor->stride[i] = 0;
+    }
+    tensor->data = block->data;
+    return 0;
+}
+
+/* The tensors of a spec: stored size, the size that kernels see, and whether it is allocated. */
+enum { Q, K, V, OUT, WEIGHTS, BIAS, MASK, TENSORS };
+
+struct plan_entry {
+    bool present; /* has memory of its own */
+    int64_t size[4], broadcast[4];
+    size_t element;
+    enum layout layout;
+};
+
+static void plan_tensors(const struct problem_spec *s, struct plan_entry plan[TENSORS])
+{
+    const int64_t pairs[4] = {s->B, s->H, s->S_q, s->S_kv};
+    const int64_t sizes[TENSORS][4] = {
+        [Q] = {s->B, s->H, s->S_q, s->D},          [K] = {s->B, s->H_kv, s->S_kv, s->D},
+        [V] = {s->B, s->H_kv, s->S_kv, s->D_v},    [OUT] = {s->B, s->H, s->S_q, s->D_v},
+        [WEIGHTS] = {s->B, s->H, s->S_q, s->S_kv}, [BIAS] = {1, s->H, s->S_q, s->S_kv},
+        [MASK] = {s->B, 1, s->S_q, s->S_kv},
+    };
+    const bool present[TENSORS] = {
+        [Q] = true,
+        [K] = s->alias != ALIAS_QKV,
+        [V] = s->alias == ALIAS_NONE,
+        [OUT] = true,
+        [WEIGHTS] = s->weights,
+        [BIAS] = s->bias,
+        [MASK] = s->mask_share >= 0,
+    };
+    for (int t = 0; t < TENSORS; t++) {
+        plan[t].present = present[t];
+        memcpy(plan[t].size, sizes[t], sizeof plan[t].size);
+        memcpy(plan[t].broadcast, t >= WEIGHTS ? pairs : sizes[t], sizeof plan[t].broadcast);
+        plan[t].element = t == MASK ? 1 : t >= WEIGHTS ? sizeof(float) : dtype_bytes(s->dtype);
+        plan[t].layout = t >= WEIGHTS ? LAYOUT_BHSD : s->layout;
+    }
+}
+
+int operands_create(const struct problem_spec *spec, enum memory_kind kind, struct operands *operands,
+                    struct error *error)
+{
+    struct plan_entry plan[TENSORS];
+    memset(operands, 0, sizeof *operands);
+    operands->spec = *spec;
+    size_t entries = spec->B > 0 ? (size_t)spec->B : 1;
+    operands->kv_len = calloc(entries, sizeof *operands->kv_len);
+    operands->diag = calloc(entries, sizeof *operands->diag);
+    if (!operands->kv_len || !operands->diag) {
+        operands_destroy(operands);
+        return error_system(error, ENOMEM, "cannot allocate operands");
+    }
+    spec_problem(spec, operands->kv_len, operands->diag, &operands->problem);
+
+    struct memory_block *block[TENSORS] = {&operands->q,       &operands->k,    &operands->v,   &operands->out,
+                                           &operands->weights, &operands->bias, &operands->mask};
+    struct attn_args *args = &operands->args;
+    struct attn_tensor *tensor[TENSORS] = {&args->q,       &args->k,    &args->v,   &args->out,
+                                           &args->weights, &args->bias, &args->mask};
+    plan_tensors(spec, plan);
+    for (int t = 0; t < TENSORS; t++) {
+        if (!plan[t].present)
+            continue;
+        int code = operands_allocate_tensor(plan[t].layout, plan[t].size, plan[t].broadcast, plan[t].element, kind,
+                                            block[t], tensor[t], error);
+        if (code < 0) {
+            operands_destroy(operands);
+            return code;
+        }
+    }
+    if (spec->alias == ALIAS_QKV)
+        args->k = args->q;
+    if (spec->alias != ALIAS_NONE)
+        args->v = args->k;
+    return 0;
+}
+
+void operands_destroy(struct operands *operands)
+{
+    memory_release(&operands->q);
+    memory_release(&operands->k);
+    memory_release(&operands->v);
+    memory_release(&operands->out);
+    memory_release(&operands->weights);
+    memory_release(&operands->bias);
+    memory_release(&operands->mask);
+    free(operands->kv_len);
+    free(operands->diag);
+    memset(operands, 0, sizeof *operands);
+}
+
+/* Bias and mask are stored with size 1 where they broadcast, and only what is stored is filled. */
+static void fill_stored(const struct problem_spec *spec, uint32_t set, enum fill_tensor which,
+                        const struct attn_tensor *tensor, int threads)
+{
+    struct attn_tensor stored = *tensor;
+    for (int i = 0; i < 3; i++)
+        if (stored.stride[i] == 0 && stored.size[i] > 1)
+            stored.size[i] = 1;
+    fill_tensor(spec, set, which, &stored, threads);
+}
+
+void operands_fill(struct operands *operands, uint32_t set, int threads)
+{
+    const struct problem_spec *spec = &operands->spec;
+    struct attn_args *args = &operands->args;
+    /* A shared buffer holds what the keys would hold: it is the keys that make a fill what it is. */
+    if (spec->alias != ALIAS_QKV)
+        fill_tensor(spec, set, FILL_Q, &args->q, threads);
+    fill_tensor(spec, set, FILL_K, &args->k, threads);
+    if (spec->alias == ALIAS_NONE)
+        fill_tensor(spec, set, FILL_V, &args->v, threads);
+    fill_stored(spec, set, FILL_BIAS, &args->bias, threads);
+    fill_stored(spec, set, FILL_MASK, &args->mask, threads);
+}
+
+static void poison16(uint16_t *data, size_t count, uint16_t pattern, int threads)
+{
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (size_t i = 0; i < count; i++)
+        data[i] = pattern;
+}
+
+static void poison32(uint32_t *data, size_t count, int threads)
+{
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (size_t i = 0; i < count; i++)
+        data[i] = 0x7fa00000u;
+}
+
+void operands_poison(struct operands *operands, int threads)
+{
+    if (operands->spec.dtype == ATTN_F32)
+        poison32(operands->out.data, operands->out.bytes / 4, threads);
+    else
+        poison16(operands->out.data, operands->out.bytes / 2, operands->spec.dtype == ATTN_BF16 ? 0x7fa0 : 0x7d00,
+                 threads);
+    if (operands->weights.data)
+        poison32(operands->weights.data, operands->weights.bytes / 4, threads);
+}
+
+/* Four chains of multiply and rotate, so that the digest runs at memory speed rather than at a multiplier's latency. */
+static uint64_t digest_block(uint64_t digest, const struct memory_block *block)
+{
+    static const uint64_t factor = UINT64_C(0x9fb21c651e98df25);
+    const unsigned char *data = block->data;
+    uint64_t chain[4] = {digest, digest ^ 1, digest ^ 2, digest ^ block->bytes}, word[4];
+    size_t at = 0;
+    for (; at + sizeof word <= block->bytes; at += sizeof word) {
+        memcpy(word, data + at, sizeof word);
+        for (int c = 0; c < 4; c++) {
+            uint64_t x = (chain[c] ^ word[c]) * factor;
+            chain[c] = x << 31 | x >> 33;
+        }
+    }
+    memset(word, 0, sizeof word);
+    if (block->bytes > at)
+        memcpy(word, data + at, block->bytes - at);
+    for (int c = 0; c < 4; c++) {
+        uint64_t x = (digest ^ chain[c] ^ word[c]) * factor;
+        digest = (x ^ x >> 32) * factor + (uint64_t)c;
+    }
+    return digest ^ digest >> 29;
+}
+
+uint64_t operands_input_digest(const struct operands *operands)
+{
+    const struct memory_block *inputs[] = {&operands->q, &operands->k, &operands->v, &operands->bias, &operands->mask};
+    uint64_t digest = UINT64_C(0x2545f4914f6cdd1d);
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
+        digest = digest_block(digest, inputs[i]);
+    return digest;
+}
+
+double operands_bytes(const struct problem_spec *spec)
+{
+    struct plan_entry plan[TENSORS];
+    double total = 0;
+    plan_tensors(spec, plan);
+    for (int t = 0; t < TENSORS; t++) {
+        double bytes = (double)plan[t].element;
+        for (int i = 0; i < 4; i++)
+            bytes *= (double)plan[t].size[i];
+        total += plan[t].present ? bytes : 0;
+    }
+    return total;
+}
