@@ -3,6 +3,7 @@
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
+.SECONDARY:
 MAKEFLAGS += --no-builtin-rules
 .DEFAULT_GOAL := all
 
@@ -74,7 +75,7 @@ write_if_changed = mkdir -p $(dir $(1)) && printf '$(2)' >$(1).new && \
     { cmp -s $(1).new $(1) && rm $(1).new || mv $(1).new $(1); }
 
 COMMIT := $(shell git rev-parse HEAD 2>/dev/null)
-DIRTY := $(if $(COMMIT),$(if $(shell git status --porcelain --untracked-files=no 2>/dev/null | head -1),1,0),-1)
+DIRTY := $(if $(COMMIT),$(if $(shell git --no-optional-locks status --porcelain --untracked-files=no 2>/dev/null | head -1),1,0),-1)
 compiler_version := $(subst ','\'',$(shell $(CC) --version 2>/dev/null | head -1))
 build_info_text = \#include "harness/build_info.h"\nconst char *const build_commit = "$(COMMIT)";\n\
 const int build_dirty = $(DIRTY);\nconst char *const build_compiler = "$(compiler_version)";\n\
@@ -96,6 +97,8 @@ $(BUILD)/gen/build_info.c: FORCE
 	@$(call write_if_changed,$@,$(build_info_text))
 # A change of compiler or flags rebuilds everything.
 $(BUILD)/gen/flags: FORCE
+	@pkg-config --exists $(LIBRARIES) 2>/dev/null || \
+	    { echo "pkg-config, or one of $(LIBRARIES), is missing: run 'make setup', or install them" >&2; exit 1; }
 	@$(call write_if_changed,$@,$(CC) $(COMMON_FLAGS) $(LIKWID_CFLAGS)\n)
 
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/gen/flags
@@ -120,13 +123,23 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(library_objects) $(BUILD)/gen/registr
 	@mkdir -p $(dir $@)
 	$(link) -lcmocka
 
--include $(library_objects:.o=.d) $(main_objects:.o=.d) $(broken_objects:.o=.d) $(patsubst %.c,$(BUILD)/obj/%.d,$(check_sources))
+comma := ,
+# What clang-tidy and editors read: one entry a file, with the flags that it is compiled with.
+all_sources := $(harness_sources) $(schedule_sources) $(kernel_sources) $(broken_sources) $(check_sources)
+compile_command = {"directory": "$(CURDIR)", "file": "$(1)", "command": "$(CC) $(COMMON_FLAGS) $(part_flags) \
+$(call folder_flags,$(1)) $(call file_flags,$(1)) -c $(1)"}
+$(BUILD)/compile_commands.json: part_flags = -fopenmp $(LIBRARY_CFLAGS) $(LIKWID_CFLAGS) -I.
+$(BUILD)/compile_commands.json: FORCE
+	@$(call write_if_changed,$@,[$(subst } {,}$(comma)\n{,$(strip $(foreach f,$(all_sources),$(call compile_command,$(f)))))]\n)
 
-setup: ## install what is missing (Debian, Fedora, Arch, openSUSE names), with sudo where not root
-	scripts/setup
+-include $(library_objects:.o=.d) $(main_objects:.o=.d) $(broken_objects:.o=.d) $(patsubst %.c,$(BUILD)/obj/%.d,$(check_sources))
+-include $(BUILD)/gen/registry.d $(BUILD)/gen/registry_broken.d $(BUILD)/gen/build_info.d
+
+setup: ## install what building and testing need and is missing (apt, dnf, pacman, zypper)
+	scripts/setup --test
 
 test: ## set up, build, run all tests; ends with "N passed, N failed, N skipped"
-	scripts/setup
+	scripts/setup --test
 	$(MAKE) run-tests
 
 run-tests: programs checks

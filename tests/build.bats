@@ -1,0 +1,93 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# The build: idle make does nothing, a header rebuilds its dependents alone, other compilers and libraries.
+
+# shellcheck source=tests/helpers.bash
+. "$BATS_TEST_DIRNAME/helpers.bash"
+
+# A copy of the tree with its objects, brought up to date once: the copy has no git, so its build facts differ.
+fresh_copy() {
+  copy_tree "$work/tree"
+  copy_objects "$work/tree"
+  cd "$work/tree"
+  attempt make BUILD=build/release
+  expect_status 0
+}
+
+@test "idle make does nothing, also outside git" {
+  fresh_copy
+  attempt make BUILD=build/release
+  expect_status 0
+  [ -z "$err" ] || tell "nothing on stderr expected"
+  [[ $out != *" -c "* && $out != *" -o "* ]] || tell "nothing should be compiled or linked"
+}
+
+@test "a header that is touched rebuilds its dependents and nothing else" {
+  fresh_copy
+  local header=harness/fill.h expected built
+  expected=$(grep -l "[ /]fill\.h" -r build/release/obj/harness build/release/obj/kernels --include='*.d' |
+    sed 's/\.d$/.o/' | sort)
+  [ -n "$expected" ]
+  sleep 1
+  touch "$header"
+  attempt make BUILD=build/release
+  expect_status 0
+  built=$(grep -o -- '-o build/release/obj/[^ ]*\.o' "$work/stdout" | sed 's/^-o //' | sort)
+  [ "$built" = "$expected" ] || tell "built: $built"$'\n'"expected: $expected"
+  [ "$(wc -l <<<"$built")" -lt "$(find harness kernels -name '*.c' | wc -l)" ]
+}
+
+@test "the kernel interface rebuilds the registry" {
+  fresh_copy
+  sleep 1
+  touch kernels/attn.h
+  attempt make BUILD=build/release
+  expect_status 0
+  expect_out build/release/gen/registry.o
+}
+
+@test "other flags rebuild everything they touch" {
+  fresh_copy
+  attempt make -n BUILD=build/release EXTRA_CFLAGS=-DSOMETHING
+  expect_status 0
+  expect_out harness/main.o kernels/scalar/naive.o
+}
+
+@test "clang builds it without a warning" {
+  command -v clang >/dev/null || skip "clang is not here"
+  printf '#include <omp.h>\nint main(void) { return 0; }\n' | clang -fopenmp -x c -o "$work/probe" - 2>/dev/null ||
+    skip "clang has no OpenMP runtime here"
+  copy_tree "$work/tree"
+  cd "$work/tree"
+  LIMIT=400 attempt make -j2 CC=clang MODE=debug
+  expect_status 0
+  [ -z "$err" ] || tell "no warning expected"
+  attempt build/clang-debug/attnbench list kernels
+  expect_status 0
+}
+
+@test "gcc builds it without optimisation, without likwid and without a warning" {
+  copy_tree "$work/tree"
+  cd "$work/tree"
+  LIMIT=400 attempt make -j2 MODE=debug HAVE_LIKWID=
+  expect_status 0
+  [ -z "$err" ] || tell "no warning expected"
+  attempt build/debug/attnbench list kernels
+  expect_status 0
+  ! ldd build/debug/attnbench | grep likwid
+}
+
+@test "make help lists the targets" {
+  attempt make help
+  expect_status 0
+  expect_out all setup test bench asan tsan lint clean
+}
+
+@test "scripts/setup --check tells and changes nothing" {
+  attempt scripts/setup --check
+  expect_status 0
+  refused_flag=--frobnicate
+  attempt scripts/setup "$refused_flag"
+  [ "$status" = 2 ] || tell "2 expected"
+}

@@ -1,0 +1,117 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# The surface: help of every command, refusal of what is unknown, lists, topo, doctor.
+
+# shellcheck source=tests/helpers.bash
+. "$BATS_TEST_DIRNAME/helpers.bash"
+
+commands=(run verify list topo doctor show export)
+
+@test "attnbench --help names every command" {
+  attempt "$ATTNBENCH" --help
+  expect_status 0
+  expect_out "${commands[@]}"
+  [ -z "$err" ] || tell "nothing on stderr expected"
+}
+
+@test "attnbench without a command is a usage error" {
+  attempt "$ATTNBENCH"
+  expect_status 2
+  [ -z "$out" ] || tell "stdout should be empty"
+}
+
+@test "--help of every command goes to stdout and exits 0" {
+  local command
+  for command in "${commands[@]}"; do
+    attempt "$ATTNBENCH" "$command" --help
+    expect_status 0
+    expect_out "$command"
+    [ -z "$err" ] || tell "$command: nothing on stderr expected"
+  done
+}
+
+@test "run --help names every sweep flag" {
+  attempt "$ATTNBENCH" run --help
+  expect_out -B -H --kv-heads -S --q-len --kv-len -D --value-dim --dtype --causal --kv-lengths --mask --bias --window \
+    --softcap --scale --layout --alias --model --decode --kernel --schedule --rule --threads --place --cache --fill \
+    --min-time --samples --max-time --launches --quick-check --seed --config --out -o --resume --dry-run --weights \
+    --point-timeout --topology --color
+}
+
+@test "verify --help names its own flags" {
+  attempt "$ATTNBENCH" verify --help
+  expect_out --case --dump --cases --seed --kernel
+}
+
+@test "an unknown command is named" {
+  refused frobnicate -- frobnicate
+}
+
+@test "an unknown flag of every command is named" {
+  local command
+  for command in "${commands[@]}"; do refused "$command" --frobnicate -- --frobnicate; done
+}
+
+@test "a flag without its value is named" {
+  refused run --kernel -- --kernel
+}
+
+@test "list kernels shows every built-in kernel" {
+  attempt "$ATTNBENCH" list kernels
+  expect_status 0
+  expect_out naive tiled avx2 avx512
+}
+
+@test "list gives rules, schedules, placements, configs, models" {
+  attempt "$ATTNBENCH" list rules
+  expect_status 0
+  expect_out scaled_dot_product
+  attempt "$ATTNBENCH" list schedules
+  expect_status 0
+  expect_out serial bh bhq
+  attempt "$ATTNBENCH" list placements
+  expect_status 0
+  expect_out compact scatter none
+  attempt "$ATTNBENCH" list configs
+  expect_status 0
+  expect_out quick models ci full masks
+  attempt "$ATTNBENCH" list models
+  expect_status 0
+  expect_out bert-base gpt2 llama-3-8b
+}
+
+@test "list of something unknown is refused" {
+  refused list frobnicate -- frobnicate
+}
+
+@test "topo --json is JSON and counts what is here" {
+  attempt "$ATTNBENCH" topo --json
+  expect_status 0
+  python -c 'import json, sys
+t = json.load(open(sys.argv[1]))
+assert t["cores"] >= 1 and t["pus"] >= t["cores"] and t["packages"] >= 1, t' "$work/stdout"
+}
+
+@test "topo reads a synthetic machine" {
+  attempt "$ATTNBENCH" topo --json --topology "pack:2 core:8 pu:2"
+  expect_status 0
+  python -c 'import json, sys
+t = json.load(open(sys.argv[1]))
+assert (t["packages"], t["cores"], t["pus"]) == (2, 16, 32), t' "$work/stdout"
+}
+
+@test "doctor ends with 0 and looks at load, huge pages, SMT" {
+  attempt "$ATTNBENCH" doctor
+  expect_status 0
+  [[ ${out,,} == *load* && ${out,,} == *thp* && ${out,,} == *smt* ]] || tell "topics missing"
+}
+
+@test "colour comes only where it is wanted" {
+  attempt "$ATTNBENCH" doctor
+  [[ $out != *$'\e['* ]] || tell "no colour in a pipe"
+  attempt "$ATTNBENCH" doctor --color never
+  [[ $out != *$'\e['* ]] || tell "--color never"
+  attempt env NO_COLOR=1 "$ATTNBENCH" doctor
+  [[ $out != *$'\e['* ]] || tell "NO_COLOR"
+}

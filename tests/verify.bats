@@ -1,0 +1,79 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# Right or wrong: every kernel over seeded problems, the golden cases, and planted faults that must be caught by name.
+
+# shellcheck source=tests/helpers.bash
+. "$BATS_TEST_DIRNAME/helpers.bash"
+
+@test "every kernel is right over at least 400 seeded problems" {
+  local cases=400
+  [ "$MODE" = release ] || cases=25
+  LIMIT=500 attempt "$ATTNBENCH" verify --cases "$cases"
+  expect_status 0
+  expect_out naive tiled avx2 avx512
+  [ "$MODE" != release ] || grep -qE '(^|[^0-9])([4-9][0-9][0-9]|[0-9]{4,})([^0-9]|$)' "$work/stdout" ||
+    tell "a count of 400 or more expected"
+}
+
+@test "verify takes the sweep's flags" {
+  attempt "$ATTNBENCH" verify -B 2 -H 4 --kv-heads 2 --q-len 0,1,17 --kv-len 0,1,33 -D 1,19 --value-dim 7 \
+    --causal none,top_left,bottom_right --kernel naive,tiled
+  expect_status 0
+  expect_out naive tiled
+}
+
+@test "the same seed gives the same problems" {
+  attempt "$ATTNBENCH" verify --cases 5 --seed 3 --kernel naive
+  expect_status 0
+  local first=$out
+  attempt "$ATTNBENCH" verify --cases 5 --seed 3 --kernel naive
+  [ "$out" = "$first" ] || tell "differs from: $first"
+}
+
+@test "every golden case is right in every kernel" {
+  local case count=0
+  for case in tests/golden/sdpa_*; do
+    attempt "$ATTNBENCH" verify --case "$case"
+    expect_status 0 || { echo "$case"; return 1; }
+    expect_out naive
+    count=$((count + 1))
+  done
+  [ "$count" -ge 21 ]
+}
+
+@test "every kernel with a planted fault ends with 1 and is named" {
+  local source name count=0 missed=
+  for source in tests/broken/*.c; do
+    name=$(basename "$source" .c)
+    LIMIT=200 attempt "$BROKEN" verify --kernel "$name"
+    [ "$status" = 1 ] && [[ $out$err == *"$name"* ]] || missed="$missed $name($status)"
+    count=$((count + 1))
+  done
+  [ -z "$missed" ] || { echo "not caught:$missed"; return 1; }
+  [ "$count" -ge 14 ]
+}
+
+@test "a run with a wrong kernel: a record without rates, exit 1, the others go on" {
+  local name=drops_last_key
+  [ -e "tests/broken/$name.c" ] || name=$(basename "$(find tests/broken -name '*last*.c' | head -n 1)" .c)
+  attempt "$BROKEN" run "${cheap[@]}" -S 33 -D 16 --kernel "naive,$name" --threads 1 --out "$work/out.jsonl"
+  expect_status 1
+  valid_journal "$work/out.jsonl"
+  holds "$work/out.jsonl" "{r['kernel']: r['status'] for r in records} == {'naive': 'ok', '$name': 'wrong'}"
+  holds "$work/out.jsonl" 'all(r["gflops"] is None for r in records if r["status"] == "wrong")'
+}
+
+@test "--dump writes a failing case that reads back and fails again" {
+  local name
+  name=$(basename "$(find tests/broken -name '*last*.c' | head -n 1)" .c)
+  attempt "$BROKEN" verify -S 33 -D 16 --kernel "$name" --dump "$work/dump"
+  expect_status 1
+  local case
+  case=$(dirname "$(find "$work/dump" -name case.json | head -n 1)")
+  attempt "$BROKEN" verify --case "$case" --kernel "$name"
+  expect_status 1
+  attempt "$BROKEN" verify --case "$case" --kernel naive,tiled
+  expect_status 0
+  python -c 'import json, sys; c = json.load(open(sys.argv[1])); assert c["kv_len"] == 33, c' "$case/case.json"
+}
