@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Starting, ending and mourning child processes; see child.h.
+ */
+#include "child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "intern.h"
+#include "isa.h"
+
+extern char **environ;
+
+static const char *const role_words[] = {[CHILD_WORKER] = "@worker", [CHILD_REFEREE] = "@referee"};
+
+static int role_run(enum child_role role, int in, int out, int exchange_fd)
+{
+    return role == CHILD_WORKER ? worker_main(in, out, exchange_fd) : referee_main(in, out, exchange_fd);
+}
+
+/* OpenMP settings that a user exported for other programs must not change what is measured here: teams have the size and
+ * binding that the placement says. */
+static void clean_environment(void)
+{
+    static const char *const prefixes[] = {"OMP_", "GOMP_", "KMP_"};
+    for (size_t p = 0; p < sizeof prefixes / sizeof *prefixes; p++)
+        for (char **entry = environ; *entry;) {
+            const char *equals = strchr(*entry, '=');
+            if (!equals || strncmp(*entry, prefixes[p], strlen(prefixes[p])) != 0) {
+                entry++;
+                continue;
+            }
+            char name[256];
+            snprintf(name, sizeof name, "%.*s", (int)(equals - *entry), *entry);
+            if (unsetenv(name) < 0)
+                entry++;
+        }
+    setenv("OMP_DYNAMIC", "false", 1);
+    /* Threads spin for about a millisecond between calls, then sleep: calls follow each other without the cost of a
+     * wake-up, and the team of a waiting worker leaves the CPUs to the one that measures. */
+    setenv("GOMP_SPINCOUNT", "200000", 1);
+    setenv("KMP_BLOCKTIME", "1", 1);
+}
+
+static void become_child(enum child_role role, int in, int out, int exchange_fd, pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1); /* the parent ended before the line above */
+    signal(SIGINT, SIG_IGN);
+    int null = open("/dev/null", O_RDONLY);
+    if (null >= 0)
+        dup2(null, STDIN_FILENO);
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    if (isa_emulated())
+        _exit(role_run(role, in, out, exchange_fd));
+    clean_environment();
+    char fds[3][16];
+    snprintf(fds[0], sizeof fds[0], "%d", in);
+    snprintf(fds[1], sizeof fds[1], "%d", out);
+    snprintf(fds[2], sizeof fds[2], "%d", exchange_fd);
+    char *arguments[] = {"attnbench", (char *)role_words[role], fds[0], fds[1], fds[2], NULL};
+    execv("/proc/self/exe", arguments);
+    _exit(127);
+}
+
+int child_start(enum child_role role, const struct exchange *exchange, struct child *child, struct error *error)
+{
+    int request[2], reply[2];
+    if (pipe(request) < 0)
+        return error_system(error, errno, "cannot make a pipe");
+    if (pipe(reply) < 0) {
+        int number = errno;
+        close(request[0]);
+        close(request[1]);
+        return error_system(error, number, "cannot make a pipe");
+    }
+    /* Our ends must not leak into children that are started later: they would keep each other's pipes open. */
+    fcntl(request[1], F_SETFD, FD_CLOEXEC);
+    fcntl(reply[0], F_SETFD, FD_CLOEXEC);
+    pid_t parent = getpid();
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(request[1]);
+        close(reply[0]);
+        become_child(role, request[0], reply[1], exchange->fd, parent);
+    }
+    int number = errno;
+    close(request[0]);
+    close(reply[1]);
+    if (pid < 0) {
+        close(request[1]);
+        close(reply[0]);
+        return error_system(error, number, "cannot start a process");
+    }
+    *child = (struct child){.pid = pid, .role = role, .to = request[1], .from = {.fd = reply[0]}};
+    return 0;
+}
+
+int child_send(struct child *child, json_t *request)
+{
+    return lines_write(child->to, request);
+}
+
+static int release(struct child *child)
+{
+    int status = 0;
+    close(child->to);
+    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    close(child->from.fd);
+    lines_release(&child->from);
+    *child = (struct child){.role = child->role, .to = -1, .from = {.fd = -1}};
+    return status;
+}
+
+void child_kill(struct child *child)
+{
+    if (child->pid <= 0)
+        return;
+    kill(child->pid, SIGKILL);
+    release(child);
+}
+
+void child_stop(struct child *child)
+{
+    if (child->pid > 0)
+        release(child);
+}
+
+const char *child_epitaph(struct child *child)
+{
+    if (child->pid <= 0)
+        return "was not running";
+    int status = release(child);
+    if (WIFSIGNALED(status))
+        return intern_format("killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    return intern_format("ended with status %d", WEXITSTATUS(status));
+}
+
+int child_main(int argc, char **argv)
+{
+    if (argc != 5)
+        return -1;
+    for (int role = CHILD_WORKER; role <= CHILD_REFEREE; role++)
+        if (strcmp(argv[1], role_words[role]) == 0) {
+            /* The parent may have ended between its fork and this program's start: then the pipe's end tells. */
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            return role_run((enum child_role)role, atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
+        }
+    return -1;
+}

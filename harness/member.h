@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A kernel made ready to run one problem under one schedule: opened, planned, its workspace allocated and touched.
+ */
+#ifndef HARNESS_MEMBER_H
+#define HARNESS_MEMBER_H
+
+#include "../kernels/schedule/schedule.h"
+#include "error.h"
+#include "operands.h"
+#include "team.h"
+
+struct member {
+    const struct attn_kernel *kernel;
+    const struct attn_schedule *schedule; /* what runs, never auto */
+    const struct attn_problem *problem;
+    struct attn_plan plan;
+    void *state;
+    struct memory_block shared, scratch;
+    void **thread_scratch; /* [threads] into scratch */
+    double *busy_ns;       /* [threads], added up over calls */
+    int threads;
+};
+
+/* schedule_requested "auto": bhq, or serial with one thread. Fails with a reason (-ENOTSUP) where kernel or schedule can't
+ * do the problem. kind: where the workspace lives. */
+int member_open(const char *kernel, const char *schedule_requested, const struct attn_problem *problem,
+                const struct team *team, enum memory_kind kind, struct member *member, struct error *error);
+void member_close(struct member *member);
+
+/* One call over the whole problem. 0 or -errno from the kernel. */
+int member_call(struct member *member, const struct attn_args *args);
+
+/* plan.shared_bytes plus every thread's scratch. */
+size_t member_workspace_bytes(const struct member *member);
+
+/* NULL, or what of its workspace's surroundings the kernel overwrote. */
+const char *member_canary_broken(const struct member *member);
+
+#endif

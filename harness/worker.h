@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The worker process: runs kernels for the coordinator and tells what it saw.
+ *
+ * Requests (one JSON object a line), each answered by events that end in "done" or "error":
+ *   {"op":"setup","threads":2,"cpus":[0,1]|null,"llc_bytes":N}
+ *   {"op":"measure","spec":{},"cache":"warm","members":[{"kernel":"avx2","schedule":"auto"}],"min_time_s":0.2,
+ *    "samples":0,"point_timeout_s":60,"quick_check":false,"seed":1}
+ *   {"op":"check","spec":{}|"case":"DIR","set":1,"far":false,"members":[...]}
+ * Events: {"event":"output","member":0,"out_bytes":N,"weights_bytes":N} (the result lies in the exchange; the worker waits for
+ * {"op":"continue"}), {"event":"result","member":0,...}, {"event":"done"}, {"event":"error","text":"..."}.
+ */
+#ifndef HARNESS_WORKER_H
+#define HARNESS_WORKER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "error.h"
+#include "exchange.h"
+#include "lines.h"
+#include "operands.h"
+#include "roof.h"
+#include "team.h"
+
+struct worker {
+    struct lines in;
+    int out;
+    struct exchange exchange;
+    struct team team;
+    struct roof_peaks peaks;
+    double llc_bytes; /* last-level caches of the machine, all together */
+};
+
+/* Sends an event (steals it). 0, or -errno: the coordinator is gone. */
+int worker_tell(struct worker *worker, json_t *event);
+
+/* Puts the operands' output into the exchange, tells so, waits for "continue". */
+int worker_show_output(struct worker *worker, int member, const struct operands *operands, const void *out);
+
+/* Marks in the mailbox whose code runs from here on; -1: the harness's own. */
+void worker_turn(struct worker *worker, int member);
+
+/* The operations; each tells its events but for the final "done". 0 or -errno with the message in error. */
+int worker_measure(struct worker *worker, const json_t *request, struct error *error);
+int worker_check(struct worker *worker, const json_t *request, struct error *error);
+
+#endif
