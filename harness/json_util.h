@@ -8,9 +8,9 @@
 #include <jansson.h>
 #include <stdint.h>
 
-/* How every line of a results file and every message between processes is encoded: compact, 15 digits, so that what was
- * measured survives and 0.1 stays 0.1. */
-#define JSON_LINE_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(15))
+/* How every line of a results file is encoded: compact, and reals in full, since a point is known again by the digest
+ * of its exact values. */
+#define JSON_LINE_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(17))
 
 /* A new JSON number, or null where value is NaN or infinite: results never hold either. */
 json_t *json_number_or_null(double value);

@@ -6,6 +6,7 @@
 #define HARNESS_OUTPUT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "options.h"
@@ -15,14 +16,22 @@ void table_print(FILE *file, const json_t *records, bool wide, bool color);
 /* Counts by status, and the best kernel of each problem with its ratio to the next and its fraction of the roof. */
 void summary_print(FILE *file, const json_t *records, bool color);
 
-/* Writes records in one of table, jsonl, csv, json, md, with context. -EINVAL: unknown format (message names it). */
+#define EXPORT_FORMATS "table, csv, json, jsonl, md"
+bool export_knows(const char *format);
+
+/* Writes records in one of table (without the summary), jsonl, csv, json, md, with context, and flushes. -EINVAL:
+ * unknown format (message names it). What cannot be written is an error with exit_code EXIT_UNWRITTEN. */
 int export_write(FILE *file, const char *format, const json_t *contexts, const json_t *records, bool wide, bool color,
                  struct error *error);
 
-/* Progress on stderr: a bar with point i of n and ETA on a terminal, one plain line a point otherwise; quiet: nothing. */
+/* Flushes, and tells what could not be written since the file was opened: exit_code EXIT_UNWRITTEN. */
+int output_flush(FILE *file, const char *what, struct error *error);
+
+/* Progress on stderr: a bar with point i of n and ETA on a terminal, one plain line a point otherwise; quiet: nothing.
+ */
 struct progress;
 struct progress *progress_begin(size_t points, bool quiet);
-void progress_activity(struct progress *progress, const char *text); /* what is under way (terminal only) */
+void progress_activity(struct progress *progress, const char *text);  /* what is under way (terminal only) */
 void progress_point(struct progress *progress, const json_t *record); /* a point has ended */
 void progress_end(struct progress *progress);
 

@@ -51,7 +51,11 @@ static void schedule_cell(const json_t *record, char *out, size_t size)
 
 static void threads_cell(const json_t *record, char *out, size_t size)
 {
-    put_number(record, "threads", 5, 5, out, size);
+    /* More than five digits would push the line over its width. */
+    if (json_get_int(record, "threads", 0) > 99999)
+        put_number(record, "threads", 1, 5, out, size);
+    else
+        put_count(record, "threads", out, size);
 }
 
 static void placement_cell(const json_t *record, char *out, size_t size)

@@ -45,38 +45,46 @@ static void print_line(FILE *file, const char *text)
     fprintf(file, "%s\n", line);
 }
 
-/* "  2 skipped: avx2: needs ...", one line for all points of a status that share kernel and reason. */
+/* "avx2: why": what points that are told in one line share. malloc'd. */
+static char *kernel_and_reason(const json_t *record)
+{
+    const char *kernel = json_get_string(record, "kernel", "?");
+    const char *reason = json_get_string(record, "reason", "no reason recorded");
+    size_t size = strlen(kernel) + strlen(reason) + sizeof ": …";
+    char *raw = malloc(size), *text = malloc(size);
+    if (!raw || !text)
+        abort(); /* memory is exhausted; a summary that hides a failure would be worse than none */
+    snprintf(raw, size, "%s: %s", kernel, reason);
+    text_fit(raw, size, text, size);
+    free(raw);
+    return text;
+}
+
+/* "  2 skipped: avx2: why", reasons whole: the rows of the table cut them. */
 static void print_reasons(FILE *file, const struct record_group *groups, size_t group_count, enum record_status status)
 {
     json_t *times = json_object(), *record, *value;
-    const char *key;
+    const char *key, *name = record_status_name(status);
     size_t index, told = 0, untold = 0;
     for (size_t i = 0; i < group_count; i++) {
         json_array_foreach(groups[i].records, index, record)
         {
-            char text[512];
             if (record_status(record) != status)
                 continue;
-            text_fit(json_get_string(record, "kernel", "?"), 40, text, sizeof text / 2);
-            size_t used = strlen(text);
-            used += (size_t)snprintf(text + used, sizeof text - used, ": ");
-            text_fit(json_get_string(record, "reason", "no reason recorded"), LINE, text + used, sizeof text - used);
+            char *text = kernel_and_reason(record);
             json_object_set_new(times, text, json_integer(json_get_int(times, text, 0) + 1));
+            free(text);
         }
     }
     json_object_foreach(times, key, value)
     {
-        char text[768];
-        if (told++ >= MAX_REASONS) {
+        if (told++ < MAX_REASONS)
+            fprintf(file, "  %lld %s: %s\n", (long long)json_integer_value(value), name, key);
+        else
             untold += (size_t)json_integer_value(value);
-            continue;
-        }
-        snprintf(text, sizeof text, "  %lld %s: %s", (long long)json_integer_value(value), record_status_name(status),
-                 key);
-        print_line(file, text);
     }
     if (untold > 0)
-        fprintf(file, "  %zu %s for other reasons\n", untold, record_status_name(status));
+        fprintf(file, "  %zu %s for other reasons\n", untold, name);
     json_decref(times);
 }
 

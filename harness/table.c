@@ -83,16 +83,6 @@ static void print_cell(FILE *file, const struct layout_of_columns *layout, size_
         fprintf(file, "%s%*s%s", gap, padding, "", cell);
 }
 
-static void print_titles(FILE *file, const struct layout_of_columns *layout)
-{
-    fputs(paint(layout->color, PAINT_FAINT), file);
-    for (size_t i = 0; i < record_column_count; i++) {
-        if (is_shown(layout, i))
-            print_cell(file, layout, i, record_columns[i].title);
-    }
-    fprintf(file, "%s\n", paint(layout->color, PAINT_PLAIN));
-}
-
 /* "skipped: why", in what the narrow table leaves of the line. */
 static void print_reason(FILE *file, const struct layout_of_columns *layout, const json_t *record)
 {
@@ -111,6 +101,35 @@ static void print_reason(FILE *file, const struct layout_of_columns *layout, con
     free(text);
 }
 
+/* The cells of a line without the spaces that would trail it. */
+static void print_cells(FILE *file, const struct layout_of_columns *layout, const json_t *record, size_t columns)
+{
+    char *line = NULL, cell[CELL];
+    size_t size = 0;
+    FILE *text = open_memstream(&line, &size);
+    if (!text)
+        abort(); /* memory is exhausted; a table with rows left out would be worse than none */
+    for (size_t i = 0; i < columns; i++) {
+        if (!is_shown(layout, i))
+            continue;
+        if (record)
+            record_columns[i].cell(record, cell, sizeof cell);
+        print_cell(text, layout, i, record ? cell : record_columns[i].title);
+    }
+    fclose(text);
+    while (size > 0 && line[size - 1] == ' ')
+        size--;
+    fwrite(line, 1, size, file);
+    free(line);
+}
+
+static void print_titles(FILE *file, const struct layout_of_columns *layout)
+{
+    fputs(paint(layout->color, PAINT_FAINT), file);
+    print_cells(file, layout, NULL, record_column_count);
+    fprintf(file, "%s\n", paint(layout->color, PAINT_PLAIN));
+}
+
 static void print_row(FILE *file, const struct layout_of_columns *layout, const json_t *record)
 {
     static const enum paint paints[] = {[RECORD_OK] = PAINT_PLAIN,
@@ -121,13 +140,7 @@ static void print_row(FILE *file, const struct layout_of_columns *layout, const 
     enum paint row_paint = status == RECORD_OK && record_noisy(record) ? PAINT_WARNING : paints[status];
     if (row_paint != PAINT_PLAIN)
         fputs(paint(layout->color, row_paint), file);
-    for (size_t i = 0; i < record_column_count; i++) {
-        char cell[CELL];
-        if (!is_shown(layout, i) || (status != RECORD_OK && i >= RECORD_WHO_COLUMNS))
-            continue;
-        record_columns[i].cell(record, cell, sizeof cell);
-        print_cell(file, layout, i, cell);
-    }
+    print_cells(file, layout, record, status == RECORD_OK ? record_column_count : RECORD_WHO_COLUMNS);
     if (status != RECORD_OK)
         print_reason(file, layout, record);
     fprintf(file, "%s\n", row_paint != PAINT_PLAIN ? paint(layout->color, PAINT_PLAIN) : "");

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * attnbench export: a results file in other formats.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "arguments.h"
+#include "commands.h"
+#include "journal.h"
+#include "output.h"
+
+static const char help[] =
+    "Usage: attnbench export [--format FORMAT] [-o OUT] FILE\n"
+    "\n"
+    "Writes a results file in another format.\n"
+    "\n"
+    "  --format FORMAT  csv (a row a record), json (one object), jsonl (as in results files),\n"
+    "                   md (GitHub Markdown with the machine's portrait) or table; default: csv\n"
+    "  -o OUT           file to write; default: standard output\n"
+    "  --wide           all columns in the table\n"
+    "  --help           this text\n"
+    "\n"
+    "Exit codes: 0 ok, 2 usage or bad file, 5 the output could not be written.\n";
+
+struct export_options {
+    const char *file, *format, *out;
+    bool wide, help;
+};
+
+static int parse(int argc, char **argv, struct export_options *options, struct error *error)
+{
+    static const struct option long_flags[] = {
+        {"format", required_argument, NULL, 'f'},
+        {"output", required_argument, NULL, 'o'},
+        {"wide", no_argument, NULL, 'w'},
+        {"help", no_argument, NULL, 'h'},
+        {0},
+    };
+    struct arguments arguments = {argc, argv, ":ho:f:", long_flags};
+    const char *value;
+    int flag = arguments_next(&arguments, true, &value, error);
+    for (; flag > 0; flag = arguments_next(&arguments, false, &value, error)) {
+        if (flag == 'f')
+            options->format = value;
+        else if (flag == 'o')
+            options->out = value;
+        else if (flag == 'w')
+            options->wide = true;
+        else
+            options->help = true;
+    }
+    if (flag < 0)
+        return flag;
+    if (options->help)
+        return 0;
+    if (!export_knows(options->format))
+        return error_usage(error, "export: --format %.100s: known are " EXPORT_FORMATS, options->format);
+    if (optind == argc)
+        return error_usage(error, "export: which results file? (attnbench export FILE --format csv)");
+    if (optind + 1 < argc)
+        return error_usage(error, "export: one results file at a time: what is %.200s?", argv[optind + 1]);
+    options->file = argv[optind];
+    return 0;
+}
+
+/* Opening the output empties it: it must not be the file that was read. */
+static int refuse_same_file(const struct export_options *options, struct error *error)
+{
+    struct stat in, out;
+    if (stat(options->file, &in) == 0 && stat(options->out, &out) == 0 && in.st_dev == out.st_dev &&
+        in.st_ino == out.st_ino)
+        return error_usage(error, "export: -o %.400s is the results file itself", options->out);
+    return 0;
+}
+
+static int open_output(const struct export_options *options, FILE **file, struct error *error)
+{
+    *file = stdout;
+    if (!options->out)
+        return 0;
+    int code = refuse_same_file(options, error);
+    if (code)
+        return code;
+    *file = fopen(options->out, "we");
+    if (*file)
+        return 0;
+    code = error_system(error, errno, "export: -o %.400s", options->out);
+    error->exit_code = EXIT_UNWRITTEN;
+    return code;
+}
+
+int command_export(int argc, char **argv, struct error *error)
+{
+    struct export_options options = {.format = "csv"};
+    struct results results;
+    FILE *file;
+    int code = parse(argc, argv, &options, error);
+    if (code)
+        return code;
+    if (options.help) {
+        fputs(help, stdout);
+        return output_flush(stdout, "output", error);
+    }
+    code = results_read(options.file, &results, error);
+    if (code)
+        return code;
+    if (results.torn)
+        fprintf(stderr, "%s: the last line is torn (the run was killed) and left out\n", options.file);
+    /* A limit on file sizes shall end as a full disk does, with a message. */
+    signal(SIGXFSZ, SIG_IGN);
+    code = open_output(&options, &file, error);
+    if (code == 0) {
+        code = export_write(file, options.format, results.contexts, results.records, options.wide, false, error);
+        if (file != stdout && fclose(file) != 0 && code == 0) {
+            code = error_system(error, errno, "results could not be written");
+            error->exit_code = EXIT_UNWRITTEN;
+        }
+        if (code && options.out)
+            error_prefix(error, code, "export: -o %.400s", options.out);
+    }
+    results_release(&results);
+    return code;
+}

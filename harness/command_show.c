@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * attnbench show: a results file as the table that `run` printed; one point whole.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "arguments.h"
+#include "commands.h"
+#include "intern.h"
+#include "journal.h"
+#include "json_util.h"
+#include "output.h"
+
+static const char help[] = "Usage: attnbench show [--wide] [--color WHEN] FILE\n"
+                           "       attnbench show --point ID FILE\n"
+                           "\n"
+                           "Prints a results file as the table that `attnbench run` printed, with its summary.\n"
+                           "\n"
+                           "  --point ID    one point whole: its record as JSON, then the command that repeats it;\n"
+                           "                the first digits of an ID are enough where they tell it from the others\n"
+                           "  --wide        all columns, whole reasons\n"
+                           "  --color WHEN  auto (the default), always or never\n"
+                           "  --help        this text\n"
+                           "\n"
+                           "Exit codes: 0 ok, 2 usage or bad file, 5 the output could not be written.\n";
+
+struct show_options {
+    const char *file, *point;
+    bool wide, help;
+    enum color_mode color;
+};
+
+static int parse(int argc, char **argv, struct show_options *options, struct error *error)
+{
+    static const struct option long_flags[] = {
+        {"point", required_argument, NULL, 'p'},
+        {"wide", no_argument, NULL, 'w'},
+        {"color", optional_argument, NULL, 'c'},
+        {"help", no_argument, NULL, 'h'},
+        {0},
+    };
+    struct arguments arguments = {argc, argv, ":h", long_flags};
+    const char *value;
+    int code, flag = arguments_next(&arguments, true, &value, error);
+    for (; flag > 0; flag = arguments_next(&arguments, false, &value, error)) {
+        if (flag == 'p')
+            options->point = value;
+        else if (flag == 'w')
+            options->wide = true;
+        else if (flag == 'h')
+            options->help = true;
+        else if ((code = arguments_color(&arguments, value, &options->color, error)))
+            return code;
+    }
+    if (flag < 0)
+        return flag;
+    if (options->help)
+        return 0;
+    if (optind == argc)
+        return error_usage(error, "show: which results file? (attnbench show FILE)");
+    if (optind + 1 < argc)
+        return error_usage(error, "show: one results file at a time: what is %.200s?", argv[optind + 1]);
+    options->file = argv[optind];
+    return 0;
+}
+
+/* The command that repeats a point: as recorded, or built from the fields of the record. malloc'd or NULL. */
+static char *repro_of(const json_t *record)
+{
+    struct error ignored;
+    const char *recorded = json_get_string(record, "repro", NULL);
+    if (recorded)
+        return strdup(recorded);
+    struct point point = {
+        .kernel = intern(json_get_string(record, "kernel", "")),
+        .source = intern(json_get_string(record, "source", "builtin")),
+        .schedule_requested =
+            intern(json_get_string(record, "schedule_requested", json_get_string(record, "schedule", "auto"))),
+        .placement = intern(json_get_string(record, "placement", "compact")),
+        .threads = (int)json_get_int(record, "threads", 1),
+    };
+    int cache = cache_from_name(json_get_string(record, "cache", "warm"));
+    if (cache < 0 || spec_from_json(record, &point.spec, &ignored))
+        return NULL;
+    point.cache = (enum cache_state)cache;
+    return point_repro(&point);
+}
+
+/* One field a line: samples would fill a screen with one number a line. */
+static void print_point(FILE *file, const json_t *record)
+{
+    const char *key, *gap = "";
+    json_t *value;
+    fputs("{\n", file);
+    json_object_foreach((json_t *)record, key, value)
+    {
+        json_t *name = json_string(key);
+        fprintf(file, "%s  ", gap);
+        json_dumpf(name, file, JSON_ENCODE_ANY);
+        fputs(": ", file);
+        json_dumpf(value, file, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+        json_decref(name);
+        gap = ",\n";
+    }
+    fputs("\n}\n", file);
+    char *repro = repro_of(record);
+    if (repro)
+        fprintf(file, "\nreproduce: %s\n", repro);
+    free(repro);
+}
+
+static int show_point(FILE *file, const struct show_options *options, const json_t *records, struct error *error)
+{
+    const char *id = NULL;
+    size_t index, length = strlen(options->point);
+    json_t *record;
+    json_array_foreach((json_t *)records, index, record)
+    {
+        const char *candidate = json_get_string(record, "point_id", "");
+        if (length == 0 || strncmp(candidate, options->point, length) != 0)
+            continue;
+        if (id && strcmp(id, candidate) != 0)
+            return error_usage(error, "show: --point %.100s: more than one point begins so (%s, %s)", options->point,
+                               id, candidate);
+        id = candidate;
+    }
+    if (!id)
+        return error_usage(error, "show: --point %.100s: no such point in %.500s", options->point, options->file);
+    json_array_foreach((json_t *)records, index, record)
+    {
+        if (strcmp(json_get_string(record, "point_id", ""), id) == 0)
+            print_point(file, record);
+    }
+    return 0;
+}
+
+int command_show(int argc, char **argv, struct error *error)
+{
+    struct show_options options = {.color = COLOR_AUTO};
+    struct results results;
+    int code = parse(argc, argv, &options, error);
+    if (code)
+        return code;
+    if (options.help) {
+        fputs(help, stdout);
+        return output_flush(stdout, "output", error);
+    }
+    code = results_read(options.file, &results, error);
+    if (code)
+        return code;
+    if (results.torn)
+        fprintf(stderr, "%s: the last line is torn (the run was killed) and left out\n", options.file);
+    if (options.point) {
+        code = show_point(stdout, &options, results.records, error);
+    } else {
+        bool color = color_wanted(options.color, stdout);
+        table_print(stdout, results.records, options.wide, color);
+        if (json_array_size(results.records) > 0)
+            fputc('\n', stdout);
+        summary_print(stdout, results.records, color);
+    }
+    results_release(&results);
+    return code ? code : output_flush(stdout, "output", error);
+}
