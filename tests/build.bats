@@ -10,7 +10,7 @@
 fresh_copy() {
   copy_tree "$work/tree"
   copy_objects "$work/tree"
-  cd "$work/tree"
+  cd "$work/tree" || return 1
   attempt make BUILD=build/release
   expect_status 0
 }
@@ -75,7 +75,7 @@ fresh_copy() {
   [ -z "$err" ] || tell "no warning expected"
   attempt build/debug/attnbench list kernels
   expect_status 0
-  ! ldd build/debug/attnbench | grep likwid
+  if ldd build/debug/attnbench | grep likwid; then return 1; fi
 }
 
 @test "make help lists the targets" {
