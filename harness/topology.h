@@ -8,20 +8,40 @@
 #include <hwloc.h>
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "error.h"
 
+/* One usable PU. Domains are numbered in hwloc's logical order among those that have a usable PU; -1: in none. */
+struct topology_pu {
+    hwloc_obj_t object;
+    int32_t os;      /* OS index */
+    int32_t core;    /* a PU without a Core object stands for a core of its own */
+    int32_t sibling; /* 0: first usable PU of its core */
+    int32_t l3, package;
+    int32_t numa; /* the smallest NUMA node around it */
+};
+
 struct topology {
     hwloc_topology_t hwloc;
-    hwloc_cpuset_t usable; /* PUs that may be used: allowed by cpuset, and by the affinity that this process began with */
-    bool this_system;      /* false: planning only, timing is refused */
-    double cpu_quota;      /* CPUs by cgroup quota (v1 or v2); 0: no limit */
+    hwloc_cpuset_t usable;   /* PUs that may be used: allowed by cpuset, and by the affinity that we began with */
+    bool this_system;        /* false: planning only, timing is refused */
+    double cpu_quota;        /* CPUs by cgroup quota (v1 or v2); 0: no limit */
+    struct topology_pu *pus; /* [pu_count], logical order */
+    int pu_count, core_count;
 };
 
 /* source: NULL for this machine (HWLOC_XMLFILE and HWLOC_SYNTHETIC respected), else an XML file or a synthetic string.
  * restrict_list: NULL or a PU list that cuts it further. */
 int topology_load(const char *source, const char *restrict_list, struct topology *topology, struct error *error);
 void topology_release(struct topology *topology);
+
+/* Has this object a usable PU (a NUMA node: and is its memory allowed)? */
+bool topology_is_domain(const struct topology *topology, hwloc_obj_t object);
+/* Objects of a type (HWLOC_OBJ_PACKAGE, _L3CACHE, _NUMANODE ...) that are domains, and the index-th of them in logical
+ * order, NULL beyond the last. */
+int topology_domain_count(const struct topology *topology, hwloc_obj_type_t type);
+hwloc_obj_t topology_domain(const struct topology *topology, hwloc_obj_type_t type, int index);
 
 int topology_usable_cores(const struct topology *topology);
 int topology_usable_pus(const struct topology *topology);
@@ -33,6 +53,8 @@ size_t topology_cache_bytes(const struct topology *topology, int level);
 size_t topology_llc_total_bytes(const struct topology *topology);
 /* {packages, numa_nodes, l3_domains, cores, pus, caches} for the context; extended for `topo --json`. */
 json_t *topology_to_json(const struct topology *topology);
+/* What hwloc says that can't be right, one line each, interned; up to max are stored. Returns how many. */
+int topology_warnings(const struct topology *topology, const char **warnings, int max);
 
 /* The affinity mask that the process had before any OpenMP runtime bound the main thread (saved in .preinit_array). */
 hwloc_const_cpuset_t affinity_at_start(void);
