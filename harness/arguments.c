@@ -18,16 +18,18 @@ int arguments_next(const struct arguments *arguments, bool first, const char **v
         return 0;
     if (flag != '?' && flag != ':')
         return flag;
-    const char *command = arguments->argv[0], *word = arguments->argv[optind - 1];
-    /* A letter in optopt that is no long flag's: it may stand within a cluster, so the word is not the flag. */
-    bool is_long = strncmp(word, "--", 2) == 0;
+    /* A letter may stand within a cluster, so the last word is not the flag; a long flag's value is above all letters.
+     */
+    const char *word = arguments->argv[optind - 1];
+    bool is_letter = optopt > 0 && optopt < ARGUMENTS_LONG_ONLY;
     if (flag == ':')
-        return is_long ? error_usage(error, "%s: %s needs a value", command, word)
-                       : error_usage(error, "%s: -%c needs a value", command, optopt);
-    if (optopt && !is_long)
-        return error_usage(error, "%s: unknown flag -%c (see attnbench %s --help)", command, optopt, command);
-    return error_usage(error, "%s: unknown, ambiguous or valueless flag %s (see attnbench %s --help)", command, word,
-                       command);
+        return is_letter ? error_usage(error, "-%c needs a value", optopt)
+                         : error_usage(error, "%s needs a value", word);
+    if (is_letter)
+        return error_usage(error, "unknown flag -%c (attnbench %s --help lists them)", optopt, arguments->argv[0]);
+    if (optopt)
+        return error_usage(error, "%.200s: this flag takes no value", word);
+    return error_usage(error, "unknown flag %.200s (attnbench %s --help lists them)", word, arguments->argv[0]);
 }
 
 static int mode_of(const char *text)
@@ -46,7 +48,7 @@ int arguments_color(const struct arguments *arguments, const char *value, enum c
         value = arguments->argv[optind++];
     int found = value ? mode_of(value) : COLOR_ALWAYS;
     if (found < 0)
-        return error_usage(error, "%s: --color %.100s: auto, always or never", arguments->argv[0], value);
+        return error_usage(error, "--color %.100s: auto, always or never", value);
     *mode = (enum color_mode)found;
     return 0;
 }

@@ -10,6 +10,9 @@
 
 #include "options.h"
 
+/* Each `val` of long_flags is at least this, so that an error about it is told from one about a letter. */
+enum { ARGUMENTS_LONG_ONLY = 256 };
+
 struct arguments {
     int argc;
     char **argv;             /* argv[0] is the command's name; reordered so that operands come last */
@@ -17,7 +20,7 @@ struct arguments {
     const struct option *long_flags;
 };
 
-/* The next flag's letter (`val` of a long one), its value in *value; 0: no more, operands begin at argv[optind];
+/* The next flag's letter, or `val` of a long one; its value in *value; 0: no more, operands begin at argv[optind];
  * -EINVAL: unknown flag or missing value. first: begins anew (getopt's state is the process's). */
 int arguments_next(const struct arguments *arguments, bool first, const char **value, struct error *error);
 

@@ -3,7 +3,6 @@
  * attnbench export: a results file in other formats.
  */
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -25,6 +24,8 @@ static const char help[] =
     "\n"
     "Exit codes: 0 ok, 2 usage or bad file, 5 the output could not be written.\n";
 
+enum { FLAG_FORMAT = ARGUMENTS_LONG_ONLY, FLAG_OUT, FLAG_WIDE, FLAG_HELP };
+
 struct export_options {
     const char *file, *format, *out;
     bool wide, help;
@@ -33,21 +34,21 @@ struct export_options {
 static int parse(int argc, char **argv, struct export_options *options, struct error *error)
 {
     static const struct option long_flags[] = {
-        {"format", required_argument, NULL, 'f'},
-        {"output", required_argument, NULL, 'o'},
-        {"wide", no_argument, NULL, 'w'},
-        {"help", no_argument, NULL, 'h'},
+        {"format", required_argument, NULL, FLAG_FORMAT},
+        {"output", required_argument, NULL, FLAG_OUT},
+        {"wide", no_argument, NULL, FLAG_WIDE},
+        {"help", no_argument, NULL, FLAG_HELP},
         {0},
     };
     struct arguments arguments = {argc, argv, ":ho:f:", long_flags};
     const char *value;
     int flag = arguments_next(&arguments, true, &value, error);
     for (; flag > 0; flag = arguments_next(&arguments, false, &value, error)) {
-        if (flag == 'f')
+        if (flag == 'f' || flag == FLAG_FORMAT)
             options->format = value;
-        else if (flag == 'o')
+        else if (flag == 'o' || flag == FLAG_OUT)
             options->out = value;
-        else if (flag == 'w')
+        else if (flag == FLAG_WIDE)
             options->wide = true;
         else
             options->help = true;
@@ -57,11 +58,11 @@ static int parse(int argc, char **argv, struct export_options *options, struct e
     if (options->help)
         return 0;
     if (!export_knows(options->format))
-        return error_usage(error, "export: --format %.100s: known are " EXPORT_FORMATS, options->format);
+        return error_usage(error, "--format %.100s: known are " EXPORT_FORMATS, options->format);
     if (optind == argc)
-        return error_usage(error, "export: which results file? (attnbench export FILE --format csv)");
+        return error_usage(error, "which results file? (attnbench export FILE --format csv)");
     if (optind + 1 < argc)
-        return error_usage(error, "export: one results file at a time: what is %.200s?", argv[optind + 1]);
+        return error_usage(error, "one results file at a time: what is %.200s?", argv[optind + 1]);
     options->file = argv[optind];
     return 0;
 }
@@ -72,7 +73,7 @@ static int refuse_same_file(const struct export_options *options, struct error *
     struct stat in, out;
     if (stat(options->file, &in) == 0 && stat(options->out, &out) == 0 && in.st_dev == out.st_dev &&
         in.st_ino == out.st_ino)
-        return error_usage(error, "export: -o %.400s is the results file itself", options->out);
+        return error_usage(error, "-o %.400s is the results file itself", options->out);
     return 0;
 }
 
@@ -87,7 +88,7 @@ static int open_output(const struct export_options *options, FILE **file, struct
     *file = fopen(options->out, "we");
     if (*file)
         return 0;
-    code = error_system(error, errno, "export: -o %.400s", options->out);
+    code = error_system(error, errno, "-o %.400s", options->out);
     error->exit_code = EXIT_UNWRITTEN;
     return code;
 }
@@ -109,8 +110,6 @@ int command_export(int argc, char **argv, struct error *error)
         return code;
     if (results.torn)
         fprintf(stderr, "%s: the last line is torn (the run was killed) and left out\n", options.file);
-    /* A limit on file sizes shall end as a full disk does, with a message. */
-    signal(SIGXFSZ, SIG_IGN);
     code = open_output(&options, &file, error);
     if (code == 0) {
         code = export_write(file, options.format, results.contexts, results.records, options.wide, false, error);
@@ -119,7 +118,7 @@ int command_export(int argc, char **argv, struct error *error)
             error->exit_code = EXIT_UNWRITTEN;
         }
         if (code && options.out)
-            error_prefix(error, code, "export: -o %.400s", options.out);
+            error_prefix(error, code, "-o %.400s", options.out);
     }
     results_release(&results);
     return code;

@@ -13,17 +13,20 @@
 #include "output.h"
 
 static const char help[] = "Usage: attnbench show [--wide] [--color WHEN] FILE\n"
-                           "       attnbench show --point ID FILE\n"
+                           "       attnbench show FILE --point ID\n"
                            "\n"
                            "Prints a results file as the table that `attnbench run` printed, with its summary.\n"
                            "\n"
                            "  --point ID    one point whole: its record as JSON, then the command that repeats it;\n"
-                           "                the first digits of an ID are enough where they tell it from the others\n"
+                           "                the first digits of an ID are enough where no other begins so;\n"
+                           "                `attnbench show FILE ID` is short for it\n"
                            "  --wide        all columns, whole reasons\n"
                            "  --color WHEN  auto (the default), always or never\n"
                            "  --help        this text\n"
                            "\n"
                            "Exit codes: 0 ok, 2 usage or bad file, 5 the output could not be written.\n";
+
+enum { FLAG_POINT = ARGUMENTS_LONG_ONLY, FLAG_WIDE, FLAG_COLOR, FLAG_HELP };
 
 struct show_options {
     const char *file, *point;
@@ -34,21 +37,21 @@ struct show_options {
 static int parse(int argc, char **argv, struct show_options *options, struct error *error)
 {
     static const struct option long_flags[] = {
-        {"point", required_argument, NULL, 'p'},
-        {"wide", no_argument, NULL, 'w'},
-        {"color", optional_argument, NULL, 'c'},
-        {"help", no_argument, NULL, 'h'},
+        {"point", required_argument, NULL, FLAG_POINT},
+        {"wide", no_argument, NULL, FLAG_WIDE},
+        {"color", optional_argument, NULL, FLAG_COLOR},
+        {"help", no_argument, NULL, FLAG_HELP},
         {0},
     };
     struct arguments arguments = {argc, argv, ":h", long_flags};
     const char *value;
     int code, flag = arguments_next(&arguments, true, &value, error);
     for (; flag > 0; flag = arguments_next(&arguments, false, &value, error)) {
-        if (flag == 'p')
+        if (flag == FLAG_POINT)
             options->point = value;
-        else if (flag == 'w')
+        else if (flag == FLAG_WIDE)
             options->wide = true;
-        else if (flag == 'h')
+        else if (flag == 'h' || flag == FLAG_HELP)
             options->help = true;
         else if ((code = arguments_color(&arguments, value, &options->color, error)))
             return code;
@@ -58,10 +61,12 @@ static int parse(int argc, char **argv, struct show_options *options, struct err
     if (options->help)
         return 0;
     if (optind == argc)
-        return error_usage(error, "show: which results file? (attnbench show FILE)");
-    if (optind + 1 < argc)
-        return error_usage(error, "show: one results file at a time: what is %.200s?", argv[optind + 1]);
-    options->file = argv[optind];
+        return error_usage(error, "which results file? (attnbench show FILE)");
+    options->file = argv[optind++];
+    if (!options->point && optind < argc)
+        options->point = argv[optind++];
+    if (optind < argc)
+        return error_usage(error, "one results file at a time: what is %.200s?", argv[optind]);
     return 0;
 }
 
@@ -121,12 +126,12 @@ static int show_point(FILE *file, const struct show_options *options, const json
         if (length == 0 || strncmp(candidate, options->point, length) != 0)
             continue;
         if (id && strcmp(id, candidate) != 0)
-            return error_usage(error, "show: --point %.100s: more than one point begins so (%s, %s)", options->point,
-                               id, candidate);
+            return error_usage(error, "--point %.100s: more than one point begins so (%s, %s)", options->point, id,
+                               candidate);
         id = candidate;
     }
     if (!id)
-        return error_usage(error, "show: --point %.100s: no such point in %.500s", options->point, options->file);
+        return error_usage(error, "--point %.100s: no such point in %.500s", options->point, options->file);
     json_array_foreach((json_t *)records, index, record)
     {
         if (strcmp(json_get_string(record, "point_id", ""), id) == 0)
@@ -156,8 +161,6 @@ int command_show(int argc, char **argv, struct error *error)
     } else {
         bool color = color_wanted(options.color, stdout);
         table_print(stdout, results.records, options.wide, color);
-        if (json_array_size(results.records) > 0)
-            fputc('\n', stdout);
         summary_print(stdout, results.records, color);
     }
     results_release(&results);

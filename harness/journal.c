@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -34,7 +33,6 @@ static int journal_adopt(int descriptor, const char *path, struct journal **jour
     struct stat status;
     int code = 0;
     struct journal *made = NULL;
-    signal(SIGXFSZ, SIG_IGN);
     if (fstat(descriptor, &status) != 0) {
         code = unwritten(error, error_system(error, errno, "results file %s", path));
         goto failed;

@@ -16,8 +16,8 @@
 struct journal;
 
 /* A new file (fails if it exists and is not empty), locked against a second writer. All journal errors have exit_code
- * EXIT_UNWRITTEN, except a bad or foreign file for resume (EXIT_USAGE). SIGXFSZ is ignored from then on, so that a file
- * size limit is an error like a full disk. */
+ * EXIT_UNWRITTEN, except a bad or foreign file for resume (EXIT_USAGE). With SIGXFSZ
+ * ignored (main does) a file size limit is an error like a full disk. */
 int journal_create(const char *path, const json_t *context, struct journal **journal, struct error *error);
 /* Opens an interrupted journal to append: cuts off a torn last line, checks that it is ours, appends another context
  * line. An empty file, or one with a torn context alone, begins anew. A file that is not ours is left as it was.
@@ -41,8 +41,7 @@ struct results {
     bool torn;
 };
 int results_read(const char *path, struct results *results, struct error *error);
-/* The same from a stream; name stands in errors. A stream that ends before its first whole line is no error here: no
- * contexts, no records. *whole_bytes: where the last whole line ends. */
+/* The same from a stream; name stands in errors. *whole_bytes: where the last whole line ends. */
 int results_read_stream(FILE *file, const char *name, struct results *results, int64_t *whole_bytes,
                         struct error *error);
 void results_release(struct results *results);

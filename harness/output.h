@@ -13,7 +13,8 @@
 
 /* The table that `run` prints and `show` prints again: one row a record, grouped by problem. 80 columns unless wide. */
 void table_print(FILE *file, const json_t *records, bool wide, bool color);
-/* Counts by status, and the best kernel of each problem with its ratio to the next and its fraction of the roof. */
+/* After an empty line: counts by status, and the best kernel of each problem with its ratio to the next and its
+ * fraction of the roof. */
 void summary_print(FILE *file, const json_t *records, bool color);
 
 #define EXPORT_FORMATS "table, csv, json, jsonl, md"

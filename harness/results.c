@@ -10,15 +10,6 @@
 #include "journal.h"
 #include "json_util.h"
 
-/* What the first bytes of each of our files are: tells a torn context from a foreign file that has one broken line. */
-static const char first_bytes[] = "{\"schema\":\"" CONTEXT_SCHEMA "\"";
-
-static bool begins_like_ours(const char *line, size_t length)
-{
-    size_t known = sizeof first_bytes - 1;
-    return memcmp(line, first_bytes, length < known ? length : known) == 0;
-}
-
 /* The parser quotes the text that it stumbled over: control characters in it would break the one line of the message.
  */
 static void make_printable(char *text)
@@ -78,8 +69,9 @@ int results_read_stream(FILE *file, const char *name, struct results *results, i
         json_t *line = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &broken);
         if (!line || text[length - 1] != '\n') {
             json_decref(line);
-            if (number == 1 && !begins_like_ours(text, (size_t)length)) {
-                code = error_usage(error, "%s:1: not a results file: line 1 is no " CONTEXT_SCHEMA, name);
+            /* The context is written before anything is measured: a file without it has nothing to lose or to keep. */
+            if (number == 1) {
+                code = error_usage(error, "%s:1: not a results file: line 1 is no whole context line", name);
                 goto done;
             }
             is_broken = true;
@@ -93,6 +85,8 @@ int results_read_stream(FILE *file, const char *name, struct results *results, i
     }
     if (ferror(file))
         code = error_usage(error, "%s: cannot be read: %s", name, strerror(errno));
+    else if (number == 0)
+        code = error_usage(error, "%s: empty: no results stand in it", name);
     results->torn = is_broken;
 done:
     free(text);
@@ -110,10 +104,6 @@ int results_read(const char *path, struct results *results, struct error *error)
     int64_t whole_bytes;
     int code = results_read_stream(file, path, results, &whole_bytes, error);
     fclose(file);
-    if (code == 0 && json_array_size(results->contexts) == 0) {
-        results_release(results);
-        code = error_usage(error, "%s: no results: the file ends before its first line does", path);
-    }
     return code;
 }
 

@@ -189,7 +189,7 @@ static void print_fastest(FILE *file, const struct record_group *groups, size_t 
         size_t count;
         int64_t *threads = thread_counts(groups[i].records, &count);
         if (count > 0 && !begun) {
-            fprintf(file, "\n%sFastest, and how many times the next kernel's time (~: their 95 %% intervals meet)%s\n",
+            fprintf(file, "\n%sFastest kernel; its speed relative to the next one (~: their 95 %% intervals meet)%s\n",
                     paint(color, PAINT_HEADING), paint(color, PAINT_PLAIN));
             begun = true;
         }
@@ -207,6 +207,7 @@ void summary_print(FILE *file, const json_t *records, bool color)
 {
     size_t count;
     struct record_group *groups = record_groups(records, &count);
+    fputc('\n', file);
     print_counts(file, groups, count, color);
     print_reasons(file, groups, count, RECORD_SKIPPED);
     print_reasons(file, groups, count, RECORD_WRONG);
