@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tiled: flash attention in portable C, vectorised by the compiler (vectors of four floats, simd_portable.h).
+ *
+ * Algorithm: online softmax. Lanes are queries: a block of 64 queries is transposed once, in strips of 16, to
+ * q[d][lane]; a tile of scores is keys x lanes, so that running maximum, sum and rescale are plain vertical vector
+ * operations, and the tile is just the layout that out[d][lane] += v[j][d] * p[j][lane] wants. Scale and log2(e) are
+ * folded into q, and all exponentials are powers of two.
+ * Tiling: 128 keys x 64 queries. The strips of a block take turns on one block of keys, which stays in the cache.
+ * Registers (16 of four floats): two rows (keys, or columns of v) x 4 vectors = 8 sums, the rows' 2 broadcasts, an
+ * operand, a product.
+ * Memory: k and v are read in place, once for every 64 queries; nothing of size S_q x S_kv is stored but the weights
+ * where they are asked for: then the raw scores go to args.weights and become weights when the row's sum is known.
+ *
+ * Keys that only some rows of a strip may see (diagonal, window edges): their scores are replaced, never computed
+ * with; and their values are looked at first, since 0 * NaN would reach rows that must not see them.
+ */
+#include <assert.h>
+
+#include "../attn.h"
+#include "../simd_portable.h"
+
+enum { LANES = 4, STRIP = 16, QUERY_BLOCK = 64, STRIPS = QUERY_BLOCK / STRIP, KEY_BLOCK = 128 };
+
+#define LOG2_E 0x1.715476p+0f
+#define LN_2 0x1.62e43p-1f
+
+/* One head's work. */
+struct view {
+    const struct attn_problem *problem;
+    const struct attn_args *args;
+    const float *k, *v, *bias; /* of this head; bias, mask: NULL where absent */
+    const uint8_t *mask;
+    float *weights;
+    float *tile; /* [KEY_BLOCK][lanes]: scores, then unnormalised weights */
+    int64_t b, h, k0, k1;
+};
+
+/* Up to 16 queries, and what is known of them so far. */
+struct strip {
+    int64_t i0;             /* first query */
+    int rows, vectors;      /* queries; vectors of lanes that hold them: 1, 2 or 4 */
+    int64_t first, last;    /* keys that some row may see by position (kv_len, causal line, window) */
+    int64_t inner0, inner1; /* keys that every row may see by position */
+    float *q, *out;         /* [D][lanes], [D_v][lanes] */
+    float *max, *sum;       /* [lanes]; max in units of log2 */
+    bool seen[STRIP];       /* the row has an allowed key */
+};
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Keys that query i may see by position (kv_len, causal line, window): *first..*last, within the view's keys. */
+static void visible(const struct view *view, int64_t i, int64_t *first, int64_t *last)
+{
+    const struct attn_problem *problem = view->problem;
+    int64_t end = least(view->k1, problem->kv_len ? problem->kv_len[view->b] : problem->S_kv);
+    int64_t position = i + (problem->diag ? problem->diag[view->b] : 0);
+    *first = view->k0;
+    *last = end;
+    if (problem->left < INT64_MAX / 2)
+        *first = clamp(position - problem->left + 1, view->k0, end > view->k0 ? end : view->k0);
+    if (problem->right < INT64_MAX / 2)
+        *last = clamp(position + problem->right + 1, view->k0, end);
+    if (*last < *first)
+        *last = *first;
+}
+
+/* ---- the two products ----------------------------------------------------------------------------------------------
+ */
+
+/* tile[key][lanes] = k[key][.] . q[.][lanes] for a few keys. */
+SIMD_INLINE void score_keys(const int keys, const int vectors, const float *k, int64_t stride, const float *q,
+                            int64_t D, float *tile)
+{
+    const int lanes = vectors * LANES;
+    f32x4 sum[4][4];
+    for (int key = 0; key < keys; key++)
+        for (int c = 0; c < vectors; c++)
+            sum[key][c] = f32x4_all(0);
+    int64_t d = 0;
+    for (; d + 4 <= D; d += 4) {
+        f32x4 row[4];
+        for (int key = 0; key < keys; key++)
+            row[key] = f32x4_load_unaligned(k + key * stride + d);
+        for (int step = 0; step < 4; step++) {
+            f32x4 factor[4];
+            for (int key = 0; key < keys; key++)
+                factor[key] = f32x4_element(row[key], step);
+            for (int c = 0; c < vectors; c++) {
+                f32x4 query = f32x4_load(q + (d + step) * lanes + c * LANES);
+                for (int key = 0; key < keys; key++)
+                    sum[key][c] += factor[key] * query;
+            }
+        }
+    }
+    for (; d < D; d++)
+        for (int key = 0; key < keys; key++)
+            for (int c = 0; c < vectors; c++)
+                sum[key][c] += f32x4_all(k[key * stride + d]) * f32x4_load(q + d * lanes + c * LANES);
+    for (int key = 0; key < keys; key++)
+        for (int c = 0; c < vectors; c++)
+            f32x4_store(tile + key * lanes + c * LANES, sum[key][c]);
+}
+
+SIMD_INLINE void score_tile(const int vectors, const float *k, int64_t stride, const float *q, int64_t D, int64_t keys,
+                            float *tile)
+{
+    const int lanes = vectors * LANES, together = vectors == 4 ? 2 : 4;
+    int64_t key = 0;
+    for (; key + together <= keys; key += together)
+        score_keys(together, vectors, k + key * stride, stride, q, D, tile + key * lanes);
+    for (; key < keys; key++)
+        score_keys(1, vectors, k + key * stride, stride, q, D, tile + key * lanes);
+}
+
+/* out[column][lanes] += v[.][column] * tile[.][lanes] for a few columns. */
+SIMD_INLINE void add_columns(const int columns, const int vectors, const float *v, int64_t stride, const float *tile,
+                             int64_t keys, float *out)
+{
+    const int lanes = vectors * LANES;
+    f32x4 sum[4][4];
+    for (int column = 0; column < columns; column++)
+        for (int c = 0; c < vectors; c++)
+            sum[column][c] = f32x4_load(out + column * lanes + c * LANES);
+    for (int64_t key = 0; key < keys; key++) {
+        f32x4 factor[4];
+        for (int column = 0; column < columns; column++)
+            factor[column] = f32x4_all(v[key * stride + column]);
+        for (int c = 0; c < vectors; c++) {
+            f32x4 weight = f32x4_load(tile + key * lanes + c * LANES);
+            for (int column = 0; column < columns; column++)
+                sum[column][c] += factor[column] * weight;
+        }
+    }
+    for (int column = 0; column < columns; column++)
+        for (int c = 0; c < vectors; c++)
+            f32x4_store(out + column * lanes + c * LANES, sum[column][c]);
+}
+
+SIMD_INLINE void add_values(const int vectors, const float *v, int64_t stride, const float *tile, int64_t keys,
+                            int64_t D_v, float *out)
+{
+    const int lanes = vectors * LANES, together = vectors == 4 ? 2 : 4;
+    int64_t d = 0;
+    for (; d + together <= D_v; d += together)
+        add_columns(together, vectors, v + d, stride, tile, keys, out + d * lanes);
+    for (; d < D_v; d++)
+        add_columns(1, vectors, v + d, stride, tile, keys, out + d * lanes);
+}
+
+/* ---- what happens to scores before the softmax ---------------------------------------------------------------------
+ */
+
+/* Softcap; in units of log2 afterwards. */
+static void cap_scores(float softcap, float *tile, int64_t count)
+{
+    const f32x4 cap = f32x4_all(softcap * LOG2_E);
+    for (int64_t n = 0; n < count; n += LANES)
+        f32x4_store(tile + n, cap * f32x4_tanh(f32x4_load(tile + n)));
+}
+
+/* -inf where a row may not see a key by position. */
+static void hide_by_position(const struct view *view, const struct strip *strip, int64_t j0, int64_t j1)
+{
+    const int lanes = strip->vectors * LANES;
+    for (int row = 0; row < strip->rows; row++) {
+        int64_t first, last;
+        visible(view, strip->i0 + row, &first, &last);
+        for (int64_t j = j0; j < least(first, j1); j++)
+            view->tile[(j - j0) * lanes + row] = -INFINITY;
+        for (int64_t j = last > j0 ? last : j0; j < j1; j++)
+            view->tile[(j - j0) * lanes + row] = -INFINITY;
+    }
+}
+
+/* Bias and mask, whose strides may be anything; notes which rows have a key left. */
+static void hide_by_element(const struct view *view, struct strip *strip, int64_t j0, int64_t j1)
+{
+    const struct attn_tensor *bias = &view->args->bias, *mask = &view->args->mask;
+    const int lanes = strip->vectors * LANES;
+    for (int row = 0; row < strip->rows; row++) {
+        const float *bias_row = view->bias ? view->bias + (strip->i0 + row) * bias->stride[2] : NULL;
+        const uint8_t *mask_row = view->mask ? view->mask + (strip->i0 + row) * mask->stride[2] : NULL;
+        int64_t first, last;
+        visible(view, strip->i0 + row, &first, &last);
+        for (int64_t j = first > j0 ? first : j0; j < least(last, j1); j++) {
+            float *score = &view->tile[(j - j0) * lanes + row];
+            float added = bias_row ? bias_row[j * bias->stride[3]] : 0;
+            if (added == -INFINITY || (mask_row && !mask_row[j * mask->stride[3]])) {
+                *score = -INFINITY;
+            } else {
+                *score += added * LOG2_E;
+                strip->seen[row] = true;
+            }
+        }
+    }
+}
+
+/* ---- one tile ------------------------------------------------------------------------------------------------------
+ */
+
+/* Scores of a tile become unnormalised weights relative to the new maximum; sum and out follow. */
+SIMD_INLINE void soften(const int vectors, const struct strip *strip, float *tile, int64_t keys, int64_t D_v)
+{
+    const int lanes = vectors * LANES;
+    f32x4 max[4], base[4], sum[4];
+    i32x4 moved = {0, 0, 0, 0};
+    for (int c = 0; c < vectors; c++)
+        max[c] = f32x4_load(strip->max + c * LANES);
+    for (int64_t key = 0; key < keys; key++)
+        for (int c = 0; c < vectors; c++)
+            max[c] = f32x4_maximum(f32x4_load(tile + key * lanes + c * LANES), max[c]); /* NaN: exp2 keeps it */
+    for (int c = 0; c < vectors; c++) {
+        /* A row without a key so far: -inf - -inf would be NaN. */
+        base[c] = f32x4_select(max[c] == f32x4_all(-INFINITY), f32x4_all(0), max[c]);
+        moved |= max[c] > f32x4_load(strip->max + c * LANES);
+        sum[c] = f32x4_all(0);
+    }
+    if (i32x4_any(moved)) {
+        f32x4 factor[4];
+        for (int c = 0; c < vectors; c++) {
+            factor[c] = f32x4_exp2(f32x4_load(strip->max + c * LANES) - base[c]);
+            f32x4_store(strip->sum + c * LANES, f32x4_load(strip->sum + c * LANES) * factor[c]);
+            f32x4_store(strip->max + c * LANES, max[c]);
+        }
+        for (int64_t d = 0; d < D_v; d++)
+            for (int c = 0; c < vectors; c++) {
+                float *out = strip->out + d * lanes + c * LANES;
+                f32x4_store(out, f32x4_load(out) * factor[c]);
+            }
+    }
+    for (int64_t key = 0; key < keys; key++)
+        for (int c = 0; c < vectors; c++) {
+            f32x4 weight = f32x4_exp2(f32x4_load(tile + key * lanes + c * LANES) - base[c]);
+            f32x4_store(tile + key * lanes + c * LANES, weight);
+            sum[c] += weight;
+        }
+    for (int c = 0; c < vectors; c++)
+        f32x4_store(strip->sum + c * LANES, f32x4_load(strip->sum + c * LANES) + sum[c]);
+}
+
+/* Whether the values of keys j0..j1 are all finite: their exponents are not all ones. */
+static bool finite_values(const struct view *view, int64_t j0, int64_t j1)
+{
+    bool finite = true;
+    for (int64_t j = j0; j < j1; j++)
+        for (int64_t d = 0; d < view->problem->D_v; d++)
+            finite &= isfinite(view->v[j * view->args->v.stride[2] + d]);
+    return finite;
+}
+
+/* Values of keys j0..j1 for the rows that may see them by position, and for no other. */
+static void add_values_by_row(const struct view *view, const struct strip *strip, const float *tile, int64_t j0,
+                              int64_t j1)
+{
+    const int lanes = strip->vectors * LANES;
+    for (int row = 0; row < strip->rows; row++) {
+        int64_t first, last;
+        visible(view, strip->i0 + row, &first, &last);
+        for (int64_t j = first > j0 ? first : j0; j < least(last, j1); j++)
+            for (int64_t d = 0; d < view->problem->D_v; d++)
+                strip->out[d * lanes + row] += tile[(j - j0) * lanes + row] * view->v[j * view->args->v.stride[2] + d];
+    }
+}
+
+SIMD_INLINE void attend_tile(const int vectors, const struct view *view, struct strip *strip, int64_t j0, int64_t j1)
+{
+    const struct attn_problem *problem = view->problem;
+    const int64_t k_stride = view->args->k.stride[2], v_stride = view->args->v.stride[2], D_v = problem->D_v;
+    const int lanes = vectors * LANES;
+    /* Keys j0..inner0 and inner1..j1 are hidden from some row. */
+    const int64_t inner0 = clamp(strip->inner0, j0, j1), inner1 = clamp(strip->inner1, inner0, j1);
+    float *tile = view->tile;
+
+    score_tile(vectors, view->k + j0 * k_stride, k_stride, strip->q, problem->D, j1 - j0, tile);
+    if (problem->softcap > 0)
+        cap_scores(problem->softcap, tile, (j1 - j0) * lanes);
+    if (inner0 > j0 || inner1 < j1)
+        hide_by_position(view, strip, j0, j1);
+    if (view->bias || view->mask)
+        hide_by_element(view, strip, j0, j1);
+    if (view->weights)
+        for (int row = 0; row < strip->rows; row++)
+            for (int64_t j = j0; j < j1; j++)
+                view->weights[(strip->i0 + row) * view->args->weights.stride[2] + j] = tile[(j - j0) * lanes + row];
+
+    soften(vectors, strip, tile, j1 - j0, D_v);
+    if ((inner0 == j0 || finite_values(view, j0, inner0)) && (inner1 == j1 || finite_values(view, inner1, j1))) {
+        add_values(vectors, view->v + j0 * v_stride, v_stride, tile, j1 - j0, D_v, strip->out);
+    } else {
+        add_values_by_row(view, strip, tile, j0, inner0);
+        add_values(vectors, view->v + inner0 * v_stride, v_stride, tile + (inner0 - j0) * lanes, inner1 - inner0, D_v,
+                   strip->out);
+        add_values_by_row(view, strip, tile + (inner1 - j0) * lanes, inner1, j1);
+    }
+}
+
+/* ---- begin and end of a strip --------------------------------------------------------------------------------------
+ */
+
+/* Transposes the queries to q[d][lane], scaled so that scores come out in units of log2 (or as softcap's argument). */
+static void load_queries(const struct view *view, struct strip *strip)
+{
+    const struct attn_problem *problem = view->problem;
+    const struct attn_tensor *t = &view->args->q;
+    const float *q = (const float *)t->data + view->b * t->stride[0] + view->h * t->stride[1];
+    const float scale = problem->softcap > 0 ? problem->scale / problem->softcap : problem->scale * LOG2_E;
+    const int lanes = strip->vectors * LANES;
+    for (int lane0 = 0; lane0 < lanes; lane0 += LANES) {
+        const float *from[LANES];
+        for (int lane = 0; lane < LANES; lane++) /* lanes without a query repeat the last one; they are never stored */
+            from[lane] = q + (strip->i0 + least(lane0 + lane, strip->rows - 1)) * t->stride[2];
+        int64_t d = 0;
+        for (; d + 4 <= problem->D; d += 4) {
+            f32x4 row[4];
+            for (int lane = 0; lane < LANES; lane++)
+                row[lane] = f32x4_load_unaligned(from[lane] + d) * f32x4_all(scale);
+            f32x4_transpose(row);
+            for (int step = 0; step < 4; step++)
+                f32x4_store(strip->q + (d + step) * lanes + lane0, row[step]);
+        }
+        for (; d < problem->D; d++)
+            for (int lane = 0; lane < LANES; lane++)
+                strip->q[d * lanes + lane0 + lane] = from[lane][d] * scale;
+    }
+}
+
+static void begin_strip(const struct view *view, struct strip *strip, int64_t i0, int64_t i1)
+{
+    strip->i0 = i0;
+    strip->rows = (int)(i1 - i0);
+    strip->vectors = strip->rows <= LANES ? 1 : strip->rows <= 2 * LANES ? 2 : STRIP / LANES;
+    visible(view, i0, &strip->first, &strip->inner1);
+    visible(view, i1 - 1, &strip->inner0, &strip->last);
+    if (view->bias || view->mask) {
+        memset(strip->seen, 0, sizeof strip->seen);
+    } else {
+        for (int row = 0; row < strip->rows; row++) {
+            int64_t first, last;
+            visible(view, i0 + row, &first, &last);
+            strip->seen[row] = first < last;
+        }
+    }
+    load_queries(view, strip);
+    for (int lane = 0; lane < strip->vectors * LANES; lane++) {
+        strip->max[lane] = -INFINITY;
+        strip->sum[lane] = 0;
+    }
+    memset(strip->out, 0, (size_t)(view->problem->D_v * strip->vectors * LANES) * sizeof(float));
+}
+
+/* Raw scores of one row, in place, to its weights; zero where no key was looked at. */
+static void finish_weights(const struct view *view, const struct strip *strip, int row, float inverse)
+{
+    float *weights = view->weights + (strip->i0 + row) * view->args->weights.stride[2];
+    const f32x4 max = f32x4_all(strip->max[row]);
+    int64_t j = strip->first;
+    memset(weights + view->k0, 0, (size_t)(strip->first - view->k0) * sizeof(float));
+    memset(weights + strip->last, 0, (size_t)(view->k1 - strip->last) * sizeof(float));
+    if (!strip->seen[row]) {
+        memset(weights + strip->first, 0, (size_t)(strip->last - strip->first) * sizeof(float));
+        return;
+    }
+    for (; j + LANES <= strip->last; j += LANES)
+        f32x4_store_unaligned(weights + j, f32x4_exp2(f32x4_load_unaligned(weights + j) - max) * f32x4_all(inverse));
+    for (; j < strip->last; j++)
+        weights[j] = f32x4_exp2(f32x4_all(weights[j]) - max)[0] * inverse;
+}
+
+/* Divides by the row sums (unless PARTIAL) and stores the rows. */
+static void end_strip(const struct view *view, const struct strip *strip, int64_t split)
+{
+    const struct attn_problem *problem = view->problem;
+    const struct attn_tensor *t = &view->args->out;
+    float *out = (float *)t->data + view->b * t->stride[0] + view->h * t->stride[1];
+    const bool partial = problem->flags & ATTN_FLAG_PARTIAL;
+    const int lanes = strip->vectors * LANES;
+    for (int row = 0; row < strip->rows; row++) {
+        float *to = out + (strip->i0 + row) * t->stride[2];
+        const bool seen = strip->seen[row];
+        /* Every allowed score is -inf: the quotient is 0 / 0, whatever the sum says. */
+        const float sum = seen && strip->max[row] == -INFINITY ? NAN : strip->sum[row];
+        const float inverse = partial && !isnan(sum) ? 1 : 1 / sum;
+        for (int64_t d = 0; d < problem->D_v; d++)
+            to[d] = seen ? strip->out[d * lanes + row] * inverse : 0;
+        if (partial) {
+            int64_t index = ((split * problem->B + view->b) * problem->H + view->h) * problem->S_q + strip->i0 + row;
+            view->args->row_max[index] = seen ? strip->max[row] * LN_2 : -INFINITY;
+            view->args->row_sum[index] = seen ? sum : 0;
+        }
+        if (view->weights)
+            finish_weights(view, strip, row, inverse);
+    }
+}
+
+/* ---- the kernel ----------------------------------------------------------------------------------------------------
+ */
+
+static void attend_block(const struct view *view, int64_t i0, int64_t i1, int64_t split, float *scratch)
+{
+    const struct attn_problem *problem = view->problem;
+    struct strip strips[STRIPS];
+    int count = 0;
+    for (int64_t i = i0; i < i1; i += STRIP, count++) {
+        struct strip *strip = &strips[count];
+        strip->max = scratch;
+        strip->sum = strip->max + STRIP;
+        strip->q = strip->sum + STRIP;
+        strip->out = strip->q + problem->D * STRIP;
+        scratch = strip->out + problem->D_v * STRIP;
+        begin_strip(view, strip, i, least(i + STRIP, i1));
+    }
+    for (int64_t j = strips[0].first; j < strips[count - 1].last; j += KEY_BLOCK) {
+        for (int n = 0; n < count; n++) {
+            struct strip *strip = &strips[n];
+            const int64_t j0 = j > strip->first ? j : strip->first, j1 = least(j + KEY_BLOCK, strip->last);
+            if (j0 >= j1)
+                continue;
+            if (strip->vectors == 4)
+                attend_tile(4, view, strip, j0, j1);
+            else if (strip->vectors == 2)
+                attend_tile(2, view, strip, j0, j1);
+            else
+                attend_tile(1, view, strip, j0, j1);
+        }
+    }
+    for (int n = 0; n < count; n++)
+        end_strip(view, &strips[n], split);
+}
+
+static int plan(const struct attn_problem *problem, int32_t threads, void *state, struct attn_plan *plan)
+{
+    (void)threads;
+    (void)state;
+    plan->q_grain = QUERY_BLOCK;
+    plan->k_grain = KEY_BLOCK;
+    plan->thread_bytes =
+        ((size_t)(problem->D + problem->D_v + 2) * QUERY_BLOCK + (size_t)KEY_BLOCK * STRIP) * sizeof(float);
+    return 0;
+}
+
+/* With PARTIAL and WEIGHTS both, the weights are as the output is: not yet divided by row_sum. */
+static int run(const struct attn_problem *problem, const struct attn_args *args, const struct attn_span *span,
+               int32_t phase, void *state, void *scratch)
+{
+    (void)phase;
+    (void)state;
+    assert(problem->dtype == ATTN_F32 && problem->H % problem->H_kv == 0);
+    const int64_t group = problem->H / problem->H_kv;
+    for (int64_t b = span->b0; b < span->b1; b++)
+        for (int64_t h = span->h0; h < span->h1; h++) {
+            const struct attn_tensor *k = &args->k, *v = &args->v, *bias = &args->bias, *mask = &args->mask;
+            const struct attn_tensor *weights = &args->weights;
+            struct view view = {
+                .problem = problem,
+                .args = args,
+                .k = (const float *)k->data + b * k->stride[0] + h / group * k->stride[1],
+                .v = (const float *)v->data + b * v->stride[0] + h / group * v->stride[1],
+                .tile = scratch,
+                .b = b,
+                .h = h,
+                .k0 = span->k0,
+                .k1 = span->k1,
+            };
+            if (bias->data)
+                view.bias = (const float *)bias->data + b * bias->stride[0] + h * bias->stride[1];
+            if (mask->data)
+                view.mask = (const uint8_t *)mask->data + b * mask->stride[0] + h * mask->stride[1];
+            if (problem->flags & ATTN_FLAG_WEIGHTS)
+                view.weights = (float *)weights->data + b * weights->stride[0] + h * weights->stride[1];
+            for (int64_t i = span->q0; i < span->q1; i += QUERY_BLOCK)
+                attend_block(&view, i, least(i + QUERY_BLOCK, span->q1), span->split,
+                             (float *)scratch + KEY_BLOCK * STRIP);
+        }
+    return 0;
+}
+
+const struct attn_kernel attn_kernel_tiled = {
+    .abi = ATTN_ABI,
+    .struct_size = sizeof(struct attn_kernel),
+    .name = "tiled",
+    .summary = "flash attention in portable C: online softmax over blocks, vectorised by the compiler",
+    .rules = ATTN_BIT(ATTN_SCALED_DOT_PRODUCT),
+    .dtypes = ATTN_BIT(ATTN_F32),
+    .caps = ATTN_CAP_PARTIAL | ATTN_CAP_WEIGHTS | ATTN_CAP_SPLIT_KEYS,
+    .plan = plan,
+    .run = run,
+};

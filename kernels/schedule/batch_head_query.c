@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bhq: batch x head x query block over the threads. Threads take the next task when they are free, from one shared
+ * counter. Under a causal mask late query blocks see more keys: these long tasks go out first, so that the short ones
+ * even out the end.
+ */
+#include "team.h"
+
+/* Tasks a thread: the end of the call, where some threads have run out of work, then costs at most 1/32 of it. */
+enum { TASKS_A_THREAD = 32 };
+
+/* The smallest number of rows that does not make more tasks than wanted; one thread has nothing to balance. */
+static int64_t query_block(const struct attn_job *job)
+{
+    const struct attn_problem *problem = job->problem;
+    const int64_t heads = problem->B * ((problem->H + job->plan->head_grain - 1) / job->plan->head_grain);
+    const int64_t wanted = job->threads > 1 ? (int64_t)job->threads * TASKS_A_THREAD : 1;
+    const int64_t blocks = heads > 0 && heads < wanted ? (wanted + heads - 1) / heads : 1;
+    return (problem->S_q + blocks - 1) / blocks;
+}
+
+static int run(const struct attn_job *job)
+{
+    const struct attn_problem *problem = job->problem;
+    const bool late_blocks_are_long = problem->right != INT64_MAX && problem->left == INT64_MAX;
+    struct attn_cut cut = attn_cut_make(problem, job->plan, query_block(job), late_blocks_are_long);
+    return attn_team_run(job, &cut, true);
+}
+
+const struct attn_schedule attn_schedule_bhq = {
+    .name = "bhq",
+    .summary = "OpenMP over batch x head x query block, long blocks first",
+    .refuse = attn_team_refuse,
+    .run = run,
+};

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The team of threads behind the schedules; see team.h. OpenMP stands here and nowhere else among the kernels.
+ */
+#include "team.h"
+
+#include <omp.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <time.h>
+
+/* What the threads of one call share. The counter has a cache line of its own: every thread writes to it. */
+struct team {
+    _Alignas(64) _Atomic int64_t next_task;
+    _Alignas(64) _Atomic int error;
+};
+
+struct attn_cut attn_cut_make(const struct attn_problem *problem, const struct attn_plan *plan, int64_t q_block,
+                              bool late_blocks_first)
+{
+    struct attn_cut cut = {.late_blocks_first = late_blocks_first};
+    cut.head_grain = plan->head_grain;
+    cut.head_groups = (problem->H + cut.head_grain - 1) / cut.head_grain;
+    cut.q_block = (q_block + plan->q_grain - 1) / plan->q_grain * plan->q_grain;
+    if (cut.q_block < plan->q_grain)
+        cut.q_block = plan->q_grain;
+    cut.q_blocks = (problem->S_q + cut.q_block - 1) / cut.q_block;
+    cut.tasks = problem->B * cut.head_groups * cut.q_blocks;
+    return cut;
+}
+
+struct attn_span attn_cut_span(const struct attn_problem *problem, const struct attn_cut *cut, int64_t task)
+{
+    const int64_t groups = problem->B * cut->head_groups;
+    const int64_t group = cut->late_blocks_first ? task % groups : task / cut->q_blocks;
+    const int64_t block = cut->late_blocks_first ? cut->q_blocks - 1 - task / groups : task % cut->q_blocks;
+    const int64_t b = group / cut->head_groups, h0 = group % cut->head_groups * cut->head_grain;
+    const int64_t h1 = h0 + cut->head_grain, q0 = block * cut->q_block, q1 = q0 + cut->q_block;
+    return (struct attn_span){
+        .b0 = b,
+        .b1 = b + 1,
+        .h0 = h0,
+        .h1 = h1 < problem->H ? h1 : problem->H,
+        .q0 = q0,
+        .q1 = q1 < problem->S_q ? q1 : problem->S_q,
+        .k0 = 0,
+        .k1 = problem->S_kv,
+        .split = 0,
+    };
+}
+
+static double now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+}
+
+static void run_span(const struct attn_job *job, struct team *team, const struct attn_span *span, int32_t phase,
+                     int thread)
+{
+    int error = job->kernel->run(job->problem, job->args, span, phase, job->state, job->scratch[thread]);
+    int none = 0;
+    if (error)
+        atomic_compare_exchange_strong(&team->error, &none, error);
+}
+
+/* This thread's share of an earlier phase's items. */
+static void run_items(const struct attn_job *job, struct team *team, int32_t phase, int thread, int threads)
+{
+    const int64_t items = job->plan->items[phase];
+    const struct attn_span span = {
+        .b1 = job->problem->B,
+        .h1 = job->problem->H,
+        .q0 = items * thread / threads,
+        .q1 = items * (thread + 1) / threads,
+        .k1 = job->problem->S_kv,
+    };
+    if (span.q0 < span.q1 && !atomic_load(&team->error))
+        run_span(job, team, &span, phase, thread);
+}
+
+static void run_tasks(const struct attn_job *job, struct team *team, const struct attn_cut *cut, bool by_demand,
+                      int thread, int threads)
+{
+    const int32_t last_phase = job->plan->phases - 1;
+    int64_t task = cut->tasks * thread / threads;
+    const int64_t end = by_demand ? cut->tasks : cut->tasks * (thread + 1) / threads;
+    for (;; task++) {
+        if (by_demand)
+            task = atomic_fetch_add_explicit(&team->next_task, 1, memory_order_relaxed);
+        if (task >= end || atomic_load(&team->error))
+            return;
+        struct attn_span span = attn_cut_span(job->problem, cut, task);
+        run_span(job, team, &span, last_phase, thread);
+    }
+}
+
+int attn_team_run(const struct attn_job *job, const struct attn_cut *cut, bool by_demand)
+{
+    struct team team;
+    atomic_init(&team.next_task, 0);
+    atomic_init(&team.error, 0);
+#pragma omp parallel num_threads(job->threads) default(none) shared(job, cut, by_demand, team)
+    {
+        /* The runtime may give fewer threads than asked for; the shares go by those that are here. */
+        const int thread = omp_get_thread_num(), threads = omp_get_num_threads();
+        double busy = 0;
+        for (int32_t phase = 0; phase < job->plan->phases - 1; phase++) {
+            const double begin = now_ns();
+            run_items(job, &team, phase, thread, threads);
+            busy += now_ns() - begin;
+#pragma omp barrier
+        }
+        const double begin = now_ns();
+        run_tasks(job, &team, cut, by_demand, thread, threads);
+        busy += now_ns() - begin;
+        if (job->busy_ns)
+            job->busy_ns[thread] += busy; /* once a call: no false sharing while there is work */
+    }
+    return atomic_load(&team.error);
+}
+
+const char *attn_team_refuse(const struct attn_kernel *kernel, const struct attn_problem *problem, int threads)
+{
+    (void)problem;
+    (void)threads;
+    return kernel->caps & ATTN_CAP_OWN_THREADS ? "the kernel has threads of its own" : NULL;
+}
