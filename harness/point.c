@@ -35,42 +35,53 @@ static void digest_number(struct digest *digest, const char *field, double value
     digest_text(digest, field, number_text(value, text));
 }
 
+/* Names in alphabetical order; the order is part of what makes ids stable. */
+static void digest_spec(struct digest *digest, const struct problem_spec *s)
+{
+    digest_integer(digest, "B", s->B);
+    digest_integer(digest, "D", s->D);
+    digest_integer(digest, "D_v", s->D_v);
+    digest_integer(digest, "H", s->H);
+    digest_integer(digest, "H_kv", s->H_kv);
+    digest_integer(digest, "S_kv", s->S_kv);
+    digest_integer(digest, "S_q", s->S_q);
+    digest_text(digest, "alias", alias_name(s->alias));
+    digest_integer(digest, "bias", s->bias);
+    digest_text(digest, "causal", causal_name(s->causal));
+    digest_text(digest, "dtype", dtype_name(s->dtype));
+    digest_text(digest, "fill", fill_name(s->fill));
+    digest_text(digest, "kv_lengths", s->kv_lengths);
+    digest_text(digest, "layout", layout_name(s->layout));
+    digest_number(digest, "mask", s->mask_share >= 0 ? s->mask_share : -1);
+    digest_text(digest, "rule", rule_name(s->rule));
+    digest_number(digest, "scale", spec_scale(s));
+    digest_integer(digest, "seed", (int64_t)s->seed);
+    digest_number(digest, "softcap", s->softcap);
+    digest_integer(digest, "weights", s->weights);
+    digest_integer(digest, "window", s->window);
+    if (s->window) {
+        digest_integer(digest, "window_left", s->window_left);
+        digest_integer(digest, "window_right", s->window_right == WINDOW_NOT_GIVEN ? 0 : s->window_right);
+    }
+}
+
+uint64_t spec_digest(const struct problem_spec *spec)
+{
+    struct digest digest = {UINT64_C(14695981039346656037)};
+    digest_spec(&digest, spec);
+    return digest.state;
+}
+
 uint64_t point_digest(const struct point *point)
 {
-    const struct problem_spec *s = &point->spec;
     struct digest digest = {UINT64_C(14695981039346656037)};
-    /* Names in alphabetical order; the order is part of what makes ids stable. */
-    digest_integer(&digest, "B", s->B);
-    digest_integer(&digest, "D", s->D);
-    digest_integer(&digest, "D_v", s->D_v);
-    digest_integer(&digest, "H", s->H);
-    digest_integer(&digest, "H_kv", s->H_kv);
-    digest_integer(&digest, "S_kv", s->S_kv);
-    digest_integer(&digest, "S_q", s->S_q);
-    digest_text(&digest, "alias", alias_name(s->alias));
-    digest_integer(&digest, "bias", s->bias);
+    digest_spec(&digest, &point->spec);
     digest_text(&digest, "cache", cache_name(point->cache));
-    digest_text(&digest, "causal", causal_name(s->causal));
-    digest_text(&digest, "dtype", dtype_name(s->dtype));
-    digest_text(&digest, "fill", fill_name(s->fill));
     digest_text(&digest, "kernel", point->kernel);
-    digest_text(&digest, "kv_lengths", s->kv_lengths);
-    digest_text(&digest, "layout", layout_name(s->layout));
-    digest_number(&digest, "mask", s->mask_share >= 0 ? s->mask_share : -1);
     digest_text(&digest, "placement", point->placement);
-    digest_text(&digest, "rule", rule_name(s->rule));
-    digest_number(&digest, "scale", spec_scale(s));
     digest_text(&digest, "schedule_requested", point->schedule_requested);
-    digest_integer(&digest, "seed", (int64_t)s->seed);
-    digest_number(&digest, "softcap", s->softcap);
     digest_text(&digest, "source", point->source);
     digest_integer(&digest, "threads", point->threads);
-    digest_integer(&digest, "weights", s->weights);
-    digest_integer(&digest, "window", s->window);
-    if (s->window) {
-        digest_integer(&digest, "window_left", s->window_left);
-        digest_integer(&digest, "window_right", s->window_right == WINDOW_NOT_GIVEN ? 0 : s->window_right);
-    }
     return digest.state;
 }
 

@@ -15,6 +15,7 @@
 
 /* Sizes and element counts stay far enough below 2^63 that byte offsets of any tensor fit into int64_t. */
 #define LARGEST_SIZE (INT64_C(1) << 40)
+#define LARGEST_BATCH (INT64_C(1) << 24) /* lengths and diagonals are held per entry */
 #define LARGEST_TENSOR 0x1p56
 
 struct problem_spec spec_default(void)
@@ -82,6 +83,8 @@ static int validate_sizes(const struct problem_spec *s, bool zero_ok, struct err
             return error_usage(error, "%s %" PRId64 " is larger than %" PRId64, sizes[i].name, sizes[i].value,
                                LARGEST_SIZE);
     }
+    if (s->B > LARGEST_BATCH)
+        return error_usage(error, "B %" PRId64 " is larger than %" PRId64, s->B, LARGEST_BATCH);
     if (s->H % s->H_kv)
         return error_usage(error, "H %" PRId64 " is not a multiple of kv-heads %" PRId64, s->H, s->H_kv);
     double rows = (double)s->B * (double)s->H * (double)s->S_q;
@@ -140,10 +143,11 @@ int spec_validate(const struct problem_spec *s, bool zero_ok, struct error *erro
     if (s->mask_share > 1 || isnan(s->mask_share))
         return error_usage(error, "mask random:%s: the share of true is between 0 and 1",
                            number_text(s->mask_share, text));
-    if (!(s->softcap >= 0) || isinf(s->softcap))
-        return error_usage(error, "softcap %s is not 0 (none) or a positive number", number_text(s->softcap, text));
-    if (isinf(s->scale))
-        return error_usage(error, "scale %s is not finite", number_text(s->scale, text));
+    /* Kernels see both as float. */
+    if (!(s->softcap >= 0) || isinf((float)s->softcap) || (s->softcap > 0 && (float)s->softcap == 0))
+        return error_usage(error, "softcap %s is not 0 (none) or a positive float", number_text(s->softcap, text));
+    if (isinf((float)s->scale))
+        return error_usage(error, "scale %s is not a finite float", number_text(s->scale, text));
     if (s->alias != ALIAS_NONE && s->D != s->D_v)
         return error_usage(error, "alias %s needs value-dim = D, not %" PRId64 " and %" PRId64, alias_name(s->alias),
                            s->D_v, s->D);

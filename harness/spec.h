@@ -91,6 +91,8 @@ struct point {
     int32_t *cpus;                  /* [threads] planned OS indices, thread order; NULL for placement none */
 };
 
+/* A digest of the problem alone: equal for the points that share one. */
+uint64_t spec_digest(const struct problem_spec *spec);
 /* A digest of every requested field, stable over runs and builds: what makes two points the same one. */
 uint64_t point_digest(const struct point *point);
 /* It as 16 hex digits, interned. */

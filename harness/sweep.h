@@ -39,6 +39,21 @@ void request_destroy(struct request *request);
  * place in errors ("--kv-heads" or "configs/x.yaml:12:7"). -ENOENT: no such key (message set). */
 int request_set(struct request *request, const char *key, const char *value, const char *where, struct error *error);
 
+/* Measuring effort by flags, the config, or the defaults. */
+struct effort request_effort(const struct request *request);
+
+/* Reads a config (NAME or FILE) under the flags: they override its keys. At most once. */
+int request_load_config(struct request *request, const char *name, struct error *error);
+/* A size, rule, model or decode was set: what makes a sweep of its own. */
+bool request_names_problem(const struct request *request);
+
+/* What a suite with problems of its own takes from a request: the kernels that its globs match (every built-in if there
+ * are none), in order, into an array of room; the seed; the largest thread count (0: none given). */
+int request_kernels(const struct request *request, const struct attn_kernel **kernels, size_t room, size_t *count,
+                    struct error *error);
+uint64_t request_seed(const struct request *request);
+int request_threads(const struct request *request, const struct topology *topology);
+
 /* Expands to points: resolves kernel globs against the registry, placements against the topology, checks what each kernel
  * refuses (skip_reason), counts before expanding. zero_ok as in spec_validate. */
 int request_plan(const struct request *request, const struct topology *topology, bool zero_ok, struct plan *plan,

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From a request to points: every combination of a sweep's axes, each distinct point once, the points of one problem
+ * side by side; see sweep.h.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../kernels/schedule/schedule.h"
+#include "digest_set.h"
+#include "intern.h"
+#include "isa.h"
+#include "key_readers.h"
+#include "registry.h"
+#include "request.h"
+
+/* A placement once resolved: what it gave, or why threads don't fit. */
+struct resolved {
+    const char *expression;
+    int asked; /* threads; 0: all that it has */
+    struct placement placement;
+    const char *reason; /* NULL: fits */
+};
+
+struct planner {
+    const struct request *request;
+    const struct topology *topology;
+    bool zero_ok;
+    struct plan *plan;
+    struct error *error;
+    const struct attn_kernel **kernels; /* of the sweep under way */
+    size_t kernel_count;
+    struct resolved *resolved;
+    size_t resolved_count;
+    struct digest_set points, problems;
+    size_t *problem_numbers; /* of each point */
+    size_t room;             /* of points and problem_numbers */
+};
+
+/* One problem under expansion, and what kernels see of it. */
+struct subject {
+    struct problem_spec spec;
+    struct attn_problem problem;
+    size_t number;
+};
+
+static int no_memory(struct planner *planner)
+{
+    return error_system(planner->error, ENOMEM, "a plan of %zu points", planner->plan->count);
+}
+
+static int resolve(struct planner *planner, const struct value *place, int asked, const struct resolved **found)
+{
+    for (size_t i = 0; i < planner->resolved_count; i++) {
+        *found = &planner->resolved[i];
+        if ((*found)->expression == place->text && (*found)->asked == asked)
+            return 0;
+    }
+    struct resolved *grown = realloc(planner->resolved, (planner->resolved_count + 1) * sizeof *grown);
+    if (!grown)
+        return no_memory(planner);
+    planner->resolved = grown;
+    struct resolved *entry = &grown[planner->resolved_count];
+    *entry = (struct resolved){.expression = place->text, .asked = asked};
+    struct error error = {0};
+    int code = placement_resolve(planner->topology, place->text, asked, &entry->placement, &error);
+    if (code == -ERANGE) {
+        entry->placement = (struct placement){0};
+        entry->reason = intern(error.text);
+    } else if (code) {
+        *planner->error = error;
+        return error_prefix(planner->error, code, "%s", place->where ? place->where : "--place");
+    }
+    planner->resolved_count++;
+    *found = entry;
+    return 0;
+}
+
+static const char *schedule_refusal(const char *name, const struct attn_kernel *kernel,
+                                    const struct attn_problem *problem, int threads)
+{
+    if (strcmp(name, "serial") == 0 && threads > 1)
+        return intern("serial uses one thread");
+    const struct attn_schedule *schedule = attn_schedule_find(name);
+    return schedule && schedule->refuse ? intern(schedule->refuse(kernel, problem, threads)) : NULL;
+}
+
+static int grow(struct planner *planner)
+{
+    size_t room = planner->room ? 2 * planner->room : 256;
+    struct point *points = realloc(planner->plan->points, room * sizeof *points);
+    if (points)
+        planner->plan->points = points;
+    size_t *numbers = points ? realloc(planner->problem_numbers, room * sizeof *numbers) : NULL;
+    if (!numbers)
+        return no_memory(planner);
+    planner->problem_numbers = numbers;
+    planner->room = room;
+    return 0;
+}
+
+static int add_point(struct planner *planner, const struct subject *subject, struct point *point,
+                     const struct placement *placement)
+{
+    size_t number;
+    bool added;
+    if (digest_set_add(&planner->points, point_digest(point), &number, &added))
+        return no_memory(planner);
+    if (!added)
+        return 0;
+    if (planner->plan->count == planner->room && grow(planner))
+        return -ENOMEM;
+    if (placement->cpus) {
+        size_t bytes = (size_t)point->threads * sizeof *point->cpus;
+        point->cpus = malloc(bytes);
+        if (!point->cpus)
+            return no_memory(planner);
+        memcpy(point->cpus, placement->cpus, bytes);
+    }
+    planner->problem_numbers[planner->plan->count] = subject->number;
+    planner->plan->points[planner->plan->count++] = *point;
+    return 0;
+}
+
+/* All schedules and kernels of one problem at one cache state, width and placement. */
+static int expand_kernels(struct planner *planner, const struct axes *axes, const struct subject *subject,
+                          struct point point, const struct value *place)
+{
+    const struct axis *schedules = &axes->axis[KEY_SCHEDULE];
+    const struct resolved *resolved = NULL;
+    int code = resolve(planner, place, point.threads, &resolved);
+    if (code)
+        return code;
+    point.placement = resolved->expression;
+    if (!resolved->reason)
+        point.threads = resolved->placement.threads;
+    for (size_t s = 0; s < schedules->count; s++) {
+        point.schedule_requested = intern(schedules->items[s].text);
+        for (size_t k = 0; k < planner->kernel_count && !code; k++) {
+            const struct attn_kernel *kernel = planner->kernels[k];
+            point.kernel = intern(kernel->name);
+            point.skip_reason = registry_refusal(kernel, &subject->problem, isa_available());
+            if (!point.skip_reason)
+                point.skip_reason = resolved->reason;
+            if (!point.skip_reason)
+                point.skip_reason =
+                    schedule_refusal(point.schedule_requested, kernel, &subject->problem, point.threads);
+            code = add_point(planner, subject, &point, &resolved->placement);
+        }
+    }
+    return code;
+}
+
+static int expand_runs(struct planner *planner, const struct axes *axes, const struct subject *subject)
+{
+    const struct axis *caches = &axes->axis[KEY_CACHE], *threads = &axes->axis[KEY_THREADS];
+    const struct axis *places = &axes->axis[KEY_PLACE];
+    struct point point = {.spec = subject->spec, .source = intern("builtin")};
+    int code = 0;
+    for (size_t c = 0; c < caches->count; c++) {
+        point.cache = (enum cache_state)caches->items[c].integer;
+        for (size_t t = 0; t < threads->count; t++) {
+            int64_t asked = threads->items[t].integer;
+            point.threads = asked == THREADS_MAX ? topology_max_threads(planner->topology) : (int)asked;
+            for (size_t p = 0; p < places->count && !code; p++) {
+                struct value place = places->items[p];
+                place.text = intern(place.text);
+                code = expand_kernels(planner, axes, subject, point, &place);
+            }
+        }
+    }
+    return code;
+}
+
+static int64_t or_follow(int64_t value, int64_t followed)
+{
+    return value == FOLLOW ? followed : value;
+}
+
+/* The problem at one index of every axis. */
+static struct problem_spec spec_at(const struct axes *axes, const size_t *index, uint64_t seed)
+{
+    const struct value *at[KEY_CACHE];
+    for (int id = 0; id < KEY_CACHE; id++)
+        at[id] = &axes->axis[id].items[index[id]];
+    struct problem_spec spec = {
+        .rule = (enum attn_rule)at[KEY_RULE]->integer,
+        .dtype = (enum attn_dtype)at[KEY_DTYPE]->integer,
+        .layout = (enum layout)at[KEY_LAYOUT]->integer,
+        .causal = (enum causal)at[KEY_CAUSAL]->integer,
+        .alias = (enum alias)at[KEY_ALIAS]->integer,
+        .fill = (enum fill)at[KEY_FILL]->integer,
+        .B = at[KEY_B]->integer,
+        .H = at[KEY_H]->integer,
+        .H_kv = or_follow(at[KEY_KV_HEADS]->integer, at[KEY_H]->integer),
+        .S_q = or_follow(at[KEY_Q_LEN]->integer, at[KEY_S]->integer),
+        .S_kv = or_follow(at[KEY_KV_LEN]->integer, at[KEY_S]->integer),
+        .D = at[KEY_D]->integer,
+        .D_v = or_follow(at[KEY_VALUE_DIM]->integer, at[KEY_D]->integer),
+        .kv_lengths = intern(at[KEY_KV_LENGTHS]->text),
+        .mask_share = at[KEY_MASK]->number,
+        .bias = at[KEY_BIAS]->integer,
+        .weights = at[KEY_WEIGHTS]->integer,
+        .window = at[KEY_WINDOW]->number > 0,
+        .softcap = at[KEY_SOFTCAP]->number,
+        .scale = at[KEY_SCALE]->number,
+        .seed = seed,
+    };
+    if (spec.window) {
+        spec.window_left = at[KEY_WINDOW]->integer;
+        /* Causal cuts a window's right end to 0, given or not: one problem, one record of it. */
+        spec.window_right = spec.causal != CAUSAL_NONE ? 0 : at[KEY_WINDOW]->second;
+    }
+    return spec;
+}
+
+static int expand_problem(struct planner *planner, const struct axes *axes, const size_t *index)
+{
+    struct subject subject = {.spec = spec_at(axes, index, planner->plan->seed)};
+    int code = spec_validate(&subject.spec, planner->zero_ok, planner->error);
+    bool added;
+    if (code)
+        return code;
+    if (digest_set_add(&planner->problems, spec_digest(&subject.spec), &subject.number, &added))
+        return no_memory(planner);
+    int64_t *lengths = malloc(((size_t)subject.spec.B + 1) * 2 * sizeof *lengths);
+    if (!lengths)
+        return no_memory(planner);
+    spec_problem(&subject.spec, lengths, lengths + subject.spec.B, &subject.problem);
+    code = expand_runs(planner, axes, &subject);
+    free(lengths);
+    return code;
+}
+
+static int expand(struct planner *planner, const struct axes *axes)
+{
+    size_t index[KEY_CACHE] = {0};
+    for (;;) {
+        int code = expand_problem(planner, axes, index);
+        if (code)
+            return code;
+        int id = KEY_CACHE - 1;
+        while (id >= 0 && ++index[id] == axes->axis[id].count)
+            index[id--] = 0;
+        if (id < 0)
+            return 0;
+    }
+}
+
+/* Zeros that only verify takes, named where they stand. */
+static int check_zeros(const struct planner *planner, const struct axes *merged)
+{
+    static const enum key_id may_be_zero[] = {KEY_B, KEY_S, KEY_Q_LEN, KEY_KV_LEN};
+    for (size_t k = 0; k < sizeof may_be_zero / sizeof may_be_zero[0] && !planner->zero_ok; k++) {
+        const struct axis *axis = &merged->axis[may_be_zero[k]];
+        for (size_t i = 0; i < axis->count; i++)
+            if (axis->items[i].integer == 0)
+                return error_usage(planner->error, "%s: '0' is less than 1", axis->items[i].where);
+    }
+    return 0;
+}
+
+static double combinations(const struct planner *planner, const struct axes *axes)
+{
+    double product = (double)planner->kernel_count;
+    for (int id = 0; id < KEY_KERNEL; id++)
+        if (id != KEY_MODEL && id != KEY_DECODE)
+            product *= (double)axes->axis[id].count;
+    return product;
+}
+
+/* Goes through the models and decode choices of one sweep: counts its points, or expands them if count is NULL. */
+static int plan_sweep(struct planner *planner, size_t sweep, double *count)
+{
+    struct axes merged, variant;
+    axes_merge(planner->request, sweep, &merged);
+    const struct axis *models = &merged.axis[KEY_MODEL], *decodes = &merged.axis[KEY_DECODE];
+    int code = check_zeros(planner, &merged);
+    /* One rule is built, so that the kernels do not depend on where the rule axis stands. */
+    if (!code)
+        code = kernels_match(&merged.axis[KEY_KERNEL], ATTN_SCALED_DOT_PRODUCT, planner->kernels,
+                             &planner->kernel_count, planner->error);
+    for (size_t m = 0; m < models->count || m == 0; m++)
+        for (size_t d = 0; (d < decodes->count || d == 0) && !code; d++) {
+            code = axes_variant(&merged, models->count ? &models->items[m] : NULL,
+                                decodes->count ? &decodes->items[d] : NULL, &variant, planner->error);
+            if (!code && count)
+                *count += combinations(planner, &variant);
+            else if (!code)
+                code = expand(planner, &variant);
+        }
+    if (code == -EINVAL && planner->request->has_config && !strstr(planner->error->text, planner->request->config.path))
+        error_prefix(planner->error, code, "%s", planner->request->config.sweeps[sweep].where);
+    return code;
+}
+
+/* Sorts points by the first appearance of their problem, as sweeps may come back to one. Stable. */
+static int group(struct planner *planner)
+{
+    struct plan *plan = planner->plan;
+    size_t *next = calloc(planner->problems.count + 1, sizeof *next);
+    struct point *sorted = malloc((plan->count + 1) * sizeof *sorted);
+    if (!next || !sorted) {
+        free(next);
+        free(sorted);
+        return no_memory(planner);
+    }
+    for (size_t i = 0; i < plan->count; i++)
+        next[planner->problem_numbers[i] + 1]++;
+    for (size_t n = 1; n <= planner->problems.count; n++)
+        next[n] += next[n - 1];
+    for (size_t i = 0; i < plan->count; i++)
+        sorted[next[planner->problem_numbers[i]]++] = plan->points[i];
+    free(next);
+    free(plan->points);
+    plan->points = sorted;
+    return 0;
+}
+
+static int make_plan(struct planner *planner)
+{
+    const struct request *request = planner->request;
+    double count = 0;
+    int code = 0;
+    planner->kernels = malloc((registry_count() + 1) * sizeof *planner->kernels);
+    if (!planner->kernels)
+        return no_memory(planner);
+    for (size_t s = 0; s < request_sweeps(request) && !code; s++)
+        code = plan_sweep(planner, s, &count);
+    if (!code && count > SWEEP_MAX_POINTS)
+        code = error_usage(planner->error, "%.15g points are more than the %d that one run may have", count,
+                           SWEEP_MAX_POINTS);
+    for (size_t s = 0; s < request_sweeps(request) && !code; s++)
+        code = plan_sweep(planner, s, NULL);
+    return code ? code : group(planner);
+}
+
+int request_plan(const struct request *request, const struct topology *topology, bool zero_ok, struct plan *plan,
+                 struct error *error)
+{
+    struct planner planner = {
+        .request = request, .topology = topology, .zero_ok = zero_ok, .plan = plan, .error = error};
+    *plan = (struct plan){.effort = request_effort(request), .seed = request_seed(request)};
+    if (request->config.name)
+        plan->name = strdup(request->config.name);
+    if (request->config.description)
+        plan->description = strdup(request->config.description);
+    int code = make_plan(&planner);
+    free(planner.kernels);
+    for (size_t i = 0; i < planner.resolved_count; i++)
+        placement_release(&planner.resolved[i].placement);
+    free(planner.resolved);
+    free(planner.problem_numbers);
+    digest_set_release(&planner.points);
+    digest_set_release(&planner.problems);
+    if (code)
+        plan_release(plan);
+    return code;
+}
+
+void plan_release(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->count; i++)
+        free(plan->points[i].cpus);
+    free(plan->points);
+    free(plan->name);
+    free(plan->description);
+    *plan = (struct plan){0};
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The inside of a request, shared by sweep.c (what was asked for), axes.c (what a sweep varies) and plan.c (the
+ * points).
+ */
+#ifndef HARNESS_REQUEST_H
+#define HARNESS_REQUEST_H
+
+#include "config.h"
+#include "keys.h"
+#include "sweep.h"
+
+struct request {
+    struct key_values flags;
+    struct config config;
+    bool has_config;
+};
+
+/* The values that a sweep takes for one key. rank: which layer they come from; higher layers override lower ones. */
+enum axis_rank { RANK_BUILT_IN, RANK_DEFAULTS, RANK_SWEEP, RANK_FLAGS };
+struct axis {
+    const struct value *items;
+    size_t count;
+    enum axis_rank rank;
+};
+struct axes {
+    struct axis axis[KEY_AXES];
+    struct value preset[KEY_AXES]; /* values of a model preset, pointed to by the axes */
+};
+
+/* kv-heads, q-len, kv-len, value-dim that were not given: they follow H, S, S, D. */
+#define FOLLOW INT64_C(-1)
+/* threads that were not given: all that the placement has. */
+#define THREADS_OF_PLACEMENT INT64_C(0)
+
+size_t request_sweeps(const struct request *request); /* 1 without a config */
+
+/* Flags over the sweep's keys over the config's defaults; keys given nowhere stay empty. */
+void axes_merge(const struct request *request, size_t sweep, struct axes *merged);
+
+/* The axes of one model (NULL: none) and decode choice (NULL: none), with every key filled but KEY_KERNEL, which stays
+ * empty if no kernel was named. Points into merged and variant. */
+int axes_variant(const struct axes *merged, const struct value *model, const struct value *decode, struct axes *variant,
+                 struct error *error);
+
+/* The registry's kernels that globs match, each once, in the order of the globs, to kernels (room for the registry);
+ * an empty axis: all that do the rule. A glob that matches nothing is an error. */
+int kernels_match(const struct axis *globs, enum attn_rule rule, const struct attn_kernel **kernels, size_t *count,
+                  struct error *error);
+size_t registry_count(void);
+
+#endif

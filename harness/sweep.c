@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What was asked for: flags over a config; see sweep.h. Expansion to points: plan.c.
+ */
+#include "sweep.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "key_readers.h"
+#include "registry.h"
+#include "request.h"
+
+struct request *request_create(void)
+{
+    return calloc(1, sizeof(struct request));
+}
+
+void request_destroy(struct request *request)
+{
+    if (!request)
+        return;
+    key_values_release(&request->flags);
+    config_release(&request->config);
+    free(request);
+}
+
+int request_set(struct request *request, const char *key, const char *value, const char *where, struct error *error)
+{
+    char shown[QUOTED_BYTES];
+    enum key_id id = key_find(key);
+    if (id == KEY_COUNT) {
+        error_usage(error, "%s: unknown key %s", where, quoted(key, shown));
+        return -ENOENT;
+    }
+    struct value_list list = {0};
+    int code = key_read(id, value, where, &list, error);
+    if (code) {
+        value_list_release(&list);
+        return code;
+    }
+    value_list_release(&request->flags.lists[id]);
+    request->flags.lists[id] = list;
+    return 0;
+}
+
+int request_load_config(struct request *request, const char *name, struct error *error)
+{
+    if (request->has_config)
+        return error_usage(error, "--config: given twice");
+    const char *path = config_find(name, error);
+    int code = path ? config_read(path, &request->config, error) : -EINVAL;
+    request->has_config = !code;
+    return code;
+}
+
+bool request_names_problem(const struct request *request)
+{
+    for (int id = 0; id < KEY_COUNT; id++)
+        if (keys[id].group == KEY_GROUP_PROBLEM && request->flags.lists[id].count)
+            return true;
+    return false;
+}
+
+size_t registry_count(void)
+{
+    size_t count = 0;
+    while (attn_registry[count])
+        count++;
+    return count;
+}
+
+static void add_kernel(const struct attn_kernel *kernel, const struct attn_kernel **kernels, size_t *count)
+{
+    for (size_t i = 0; i < *count; i++)
+        if (kernels[i] == kernel)
+            return;
+    kernels[(*count)++] = kernel;
+}
+
+static int no_kernel(const struct value *glob, struct error *error)
+{
+    char shown[QUOTED_BYTES], names[512] = "";
+    for (const struct attn_kernel *const *k = attn_registry; *k; k++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", (*k)->name);
+    }
+    return error_usage(error, "%s: no kernel matches %s (%s)", glob->where, quoted(glob->text, shown), names);
+}
+
+int kernels_match(const struct axis *globs, enum attn_rule rule, const struct attn_kernel **kernels, size_t *count,
+                  struct error *error)
+{
+    *count = 0;
+    for (const struct attn_kernel *const *k = attn_registry; globs->count == 0 && *k; k++)
+        if ((*k)->rules & ATTN_BIT(rule))
+            add_kernel(*k, kernels, count);
+    for (size_t i = 0; i < globs->count; i++) {
+        bool matched = false;
+        for (const struct attn_kernel *const *k = attn_registry; *k; k++) {
+            if (fnmatch(globs->items[i].text, (*k)->name, 0) != 0)
+                continue;
+            matched = true;
+            add_kernel(*k, kernels, count);
+        }
+        if (!matched)
+            return no_kernel(&globs->items[i], error);
+    }
+    return *count ? 0 : error_usage(error, "no kernel does rule %s", rule_name(rule));
+}
+
+int request_kernels(const struct request *request, const struct attn_kernel **kernels, size_t room, size_t *count,
+                    struct error *error)
+{
+    struct axes merged;
+    axes_merge(request, 0, &merged);
+    if (room < registry_count())
+        return error_system(error, ENOBUFS, "room for %zu kernels", room);
+    return kernels_match(&merged.axis[KEY_KERNEL], ATTN_SCALED_DOT_PRODUCT, kernels, count, error);
+}
+
+static const struct value_list *run_wide(const struct request *request, enum key_id id)
+{
+    const struct value_list *flag = &request->flags.lists[id];
+    return flag->count ? flag : &request->config.defaults.lists[id];
+}
+
+uint64_t request_seed(const struct request *request)
+{
+    const struct value_list *list = run_wide(request, KEY_SEED);
+    return list->count ? (uint64_t)list->items[0].integer : spec_default().seed;
+}
+
+int request_threads(const struct request *request, const struct topology *topology)
+{
+    const struct value_list *list = run_wide(request, KEY_THREADS);
+    int64_t most = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        int64_t threads =
+            list->items[i].integer == THREADS_MAX ? topology_max_threads(topology) : list->items[i].integer;
+        most = threads > most ? threads : most;
+    }
+    return (int)most;
+}
+
+static double run_wide_number(const struct request *request, enum key_id id, double otherwise)
+{
+    const struct value_list *list = run_wide(request, id);
+    return list->count ? list->items[0].number : otherwise;
+}
+
+static int64_t run_wide_integer(const struct request *request, enum key_id id, int64_t otherwise)
+{
+    const struct value_list *list = run_wide(request, id);
+    return list->count ? list->items[0].integer : otherwise;
+}
+
+struct effort request_effort(const struct request *request)
+{
+    return (struct effort){
+        .min_time_s = run_wide_number(request, KEY_MIN_TIME, 0.5),
+        .samples = run_wide_integer(request, KEY_SAMPLES, 0),
+        .max_time_s = run_wide_number(request, KEY_MAX_TIME, 0),
+        .point_timeout_s = run_wide_number(request, KEY_POINT_TIMEOUT, 60),
+        .launches = (int)run_wide_integer(request, KEY_LAUNCHES, 1),
+        .quick_check = run_wide_integer(request, KEY_QUICK_CHECK, 0) != 0,
+    };
+}
