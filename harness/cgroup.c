@@ -144,7 +144,7 @@ static bool throttled_of(const struct group *group, double *ns)
     char *text = system_read("%s/cpu.stat", group->directory);
     double value = 0;
     bool told = false;
-    if (text && (told = text_number(text, group->v2 ? "throttled_usec" : "throttled_time", &value)))
+    if (text && (told = keyed_number(text, group->v2 ? "throttled_usec" : "throttled_time", &value)))
         *ns = group->v2 ? value * 1e3 : value;
     free(text);
     return told;
@@ -161,7 +161,7 @@ static void cut_memory(const struct group *group, struct cgroup_limits *limits)
     /* Usage counts file pages that the kernel drops before it refuses anything. */
     char *text = system_read("%s/memory.stat", directory);
     if (text)
-        text_number(text, group->v2 ? "inactive_file" : "total_inactive_file", &droppable);
+        keyed_number(text, group->v2 ? "inactive_file" : "total_inactive_file", &droppable);
     free(text);
     double left = limit - usage + droppable;
     if (left < 0)

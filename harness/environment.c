@@ -5,6 +5,7 @@
 #include "environment.h"
 
 #include <gnu/libc-version.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -17,11 +18,6 @@
 #include "machine_facts.h"
 
 extern char **environ;
-
-/* The library's own answers; absent where the program is not linked with it. Its header has no usable version. */
-extern int likwid_getMajorVersion(void) __attribute__((weak));
-extern int likwid_getMinorVersion(void) __attribute__((weak));
-extern int likwid_getBugfixVersion(void) __attribute__((weak));
 
 static json_t *text_or_null(const char *text)
 {
@@ -77,6 +73,31 @@ static json_t *omp_to_json(void)
     return object;
 }
 
+/* What follows ".so." in the file name of a loaded library: the version that libraries without a call for it admit to.
+ */
+struct loaded {
+    const char *prefix, *version;
+};
+
+static int match_loaded(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    struct loaded *wanted = data;
+    const char *slash = strrchr(info->dlpi_name, '/'), *name = slash ? slash + 1 : info->dlpi_name;
+    const size_t length = strlen(wanted->prefix);
+    if (strncmp(name, wanted->prefix, length) != 0)
+        return 0;
+    wanted->version = intern(name + length);
+    return 1;
+}
+
+static json_t *loaded_version(const char *prefix)
+{
+    struct loaded wanted = {prefix, NULL};
+    dl_iterate_phdr(match_loaded, &wanted);
+    return text_or_null(wanted.version);
+}
+
 static json_t *libraries_to_json(const struct topology *topology)
 {
     /* hwloc notes its version in the topologies that it discovers itself; a loaded file tells its writer's. */
@@ -86,9 +107,10 @@ static json_t *libraries_to_json(const struct topology *topology)
     if (likwid_getMajorVersion && likwid_getMinorVersion && likwid_getBugfixVersion)
         likwid =
             intern_format("%d.%d.%d", likwid_getMajorVersion(), likwid_getMinorVersion(), likwid_getBugfixVersion());
-    return json_pack("{s:o, s:s, s:s, s:s, s:o}", "hwloc", text_or_null(hwloc), "jansson", jansson_version_str(),
-                     "libyaml", yaml_get_version_string(), "libc", gnu_get_libc_version(), "likwid",
-                     text_or_null(likwid));
+    return json_pack("{s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "hwloc", text_or_null(hwloc), "jansson",
+                     jansson_version_str(), "libyaml", yaml_get_version_string(), "libc", gnu_get_libc_version(),
+                     "likwid", loaded_version("liblikwid.so."), "libgomp", loaded_version("libgomp.so."), "libomp",
+                     loaded_version("libomp.so."));
 }
 
 json_t *environment_context(const struct topology *topology)

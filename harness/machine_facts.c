@@ -101,7 +101,7 @@ static double meminfo_bytes(const char *key)
 {
     double kib = 0;
     char *text = system_read("/proc/meminfo");
-    bool told = text && text_number(text, key, &kib);
+    bool told = text && keyed_number(text, key, &kib);
     free(text);
     return told ? kib * 1024 : 0;
 }

@@ -60,9 +60,10 @@ struct turn {
     int32_t package, numa, l3, pu, rank;
 };
 
+/* -1, in no such domain, comes last. */
 static int difference(int32_t a, int32_t b)
 {
-    return (a > b) - (a < b);
+    return ((uint32_t)a > (uint32_t)b) - ((uint32_t)a < (uint32_t)b);
 }
 
 static int by_numa_rank_l3(const void *left, const void *right)

@@ -91,7 +91,7 @@ bool system_number(double *number, const char *format, ...)
     return found;
 }
 
-bool text_number(const char *text, const char *key, double *number)
+bool keyed_number(const char *text, const char *key, double *number)
 {
     const size_t length = strlen(key);
     for (const char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {

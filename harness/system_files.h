@@ -22,6 +22,6 @@ const char *system_line(const char *format, ...) __attribute__((format(printf, 1
 bool system_number(double *number, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* In text of lines "key value" or "key: value": the number of key. False where there is none. */
-bool text_number(const char *text, const char *key, double *number);
+bool keyed_number(const char *text, const char *key, double *number);
 
 #endif
