@@ -103,10 +103,6 @@ static json_t *libraries_to_json(const struct topology *topology)
     /* hwloc notes its version in the topologies that it discovers itself; a loaded file tells its writer's. */
     const char *hwloc =
         topology->this_system ? hwloc_obj_get_info_by_name(hwloc_get_root_obj(topology->hwloc), "hwlocVersion") : NULL;
-    const char *likwid = NULL;
-    if (likwid_getMajorVersion && likwid_getMinorVersion && likwid_getBugfixVersion)
-        likwid =
-            intern_format("%d.%d.%d", likwid_getMajorVersion(), likwid_getMinorVersion(), likwid_getBugfixVersion());
     return json_pack("{s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "hwloc", text_or_null(hwloc), "jansson",
                      jansson_version_str(), "libyaml", yaml_get_version_string(), "libc", gnu_get_libc_version(),
                      "likwid", loaded_version("liblikwid.so."), "libgomp", loaded_version("libgomp.so."), "libomp",
