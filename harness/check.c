@@ -84,6 +84,12 @@ static int prepare(const json_t *request, enum memory_kind kind, int threads, st
     if (directory) {
         int rc = case_folder_read(directory, folder, error);
         *operands = folder->operands; /* still owned by folder */
+        /* Kernels that don't return weights are judged by their output alone: the request's spec says which. */
+        if (rc == 0 && !json_is_true(json_object_get(json_object_get(request, "spec"), "weights"))) {
+            operands->problem.flags &= ~ATTN_FLAG_WEIGHTS;
+            operands->args.weights.data = NULL;
+            operands->weights = (struct memory_block){0};
+        }
         return rc;
     }
     struct problem_spec spec;
