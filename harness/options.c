@@ -246,16 +246,6 @@ static int flag_error(struct parsing *parsing, const char *command, int argc, ch
     return error_usage(parsing->error, "unknown flag %s (attnbench %s --help)", quoted(argv[i], shown), command);
 }
 
-/* Flags that contradict each other. */
-static int check_together(const struct options *options, struct error *error)
-{
-    if (options->retry_failed && !options->resume)
-        return error_usage(error, "--retry-failed: needs --resume FILE");
-    if (options->out && options->resume)
-        return error_usage(error, "--out: --resume appends to its own file");
-    return 0;
-}
-
 static int parse(const char *command, int argc, char **argv, struct parsing *parsing)
 {
     bool run = strcmp(command, "run") == 0;
@@ -283,10 +273,9 @@ static int parse(const char *command, int argc, char **argv, struct parsing *par
         return flag_error(parsing, command, argc, argv);
     struct options *options = parsing->options;
     options->request_is_default = !options->config_name && !request_names_problem(options->request);
-    int code = check_together(options, parsing->error);
-    if (!code && run && options->request_is_default)
-        code = request_load_config(options->request, "quick", parsing->error);
-    return code;
+    if (options->retry_failed && !options->resume)
+        return error_usage(parsing->error, "--retry-failed: needs --resume FILE");
+    return run && options->request_is_default ? request_load_config(options->request, "quick", parsing->error) : 0;
 }
 
 int options_parse(const char *command, int argc, char **argv, struct options *options, bool *done, struct error *error)
