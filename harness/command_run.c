@@ -119,7 +119,7 @@ static const char *late_reason(const struct run *run, const struct point *point)
 static int record_skip(struct run *run, const struct point *point, const char *reason, struct error *error)
 {
     json_t *record = record_create(point, run->run_id);
-    record_status(record, "skipped", reason);
+    record_set_status(record, "skipped", reason);
     return run_record(run, record, error);
 }
 

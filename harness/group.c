@@ -250,7 +250,7 @@ static json_t *entrant_record(const struct group *group, const struct entrant *e
     if (run->effort->quick_check)
         json_object_set_new(record, "rough", json_true());
     if (entrant->failure)
-        record_status(record, "failed", entrant->failure);
+        record_set_status(record, "failed", entrant->failure);
     else
         record_result(record, entrant->point, entrant->results, entrant->judgement, run->topology);
     return record;

@@ -62,7 +62,7 @@ json_t *record_create(const struct point *point, const char *run_id)
     return record;
 }
 
-void record_status(json_t *record, const char *status, const char *reason)
+void record_set_status(json_t *record, const char *status, const char *reason)
 {
     set(record, "status", json_string(status));
     set(record, "reason", reason ? json_string(reason) : json_null());
@@ -185,12 +185,12 @@ void record_result(json_t *record, const struct point *point, const json_t *resu
     if (json_is_true(json_object_get(first, "changed_float_mode")))
         set(record, "changed_float_mode", json_true());
     if (json_is_true(json_object_get(judgement, "wrong"))) {
-        record_status(record, "wrong", json_get_string(judgement, "reason", "wrong result"));
+        record_set_status(record, "wrong", json_get_string(judgement, "reason", "wrong result"));
         set(record, "isa_roof_gflops", json_null());
         return;
     }
     double median_ns = json_get_number(record, "median_ns", NAN);
-    record_status(record, "ok", NULL);
+    record_set_status(record, "ok", NULL);
     set_real(record, "gflops", work.flops_useful / median_ns);
     set_real(record, "gb_per_s", work.bytes_min / median_ns);
     set_real(record, "tokens_per_s", 1e9 * (double)point->spec.B * (double)point->spec.S_q / median_ns);

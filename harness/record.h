@@ -14,7 +14,7 @@
 json_t *record_create(const struct point *point, const char *run_id);
 
 /* Skipped or failed: status and reason. */
-void record_status(json_t *record, const char *status, const char *reason);
+void record_set_status(json_t *record, const char *status, const char *reason);
 
 /*
  * Merges the results of one point's launches (array of worker "result" events, at least one, none failed) and the worst of
