@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Flash attention with queries as vector lanes, for up to 64 rows that share their keys.
+ *
+ * Q is transposed once into query[d][lane], scaled. A block of keys at a time: score[key][lane] = K . query; the
+ * running maximum, the sum and the rescale are vertical vector operations; the weights overwrite the scores and are, as
+ * they stand, the b of output[d][lane] += V . weight. K and V are read in place.
+ */
+#ifndef KERNELS_FLASH_LANES_H
+#define KERNELS_FLASH_LANES_H
+
+#include <string.h>
+
+#include "product.h"
+#include "rows.h"
+
+enum {
+    LANES_ROWS = 64,
+    LANES_KEYS = 192 /* 48 KiB of scores: a part of L2 */
+};
+
+/* [lane] arrays of one block; lanes beyond the rows are computed and never written anywhere. */
+struct lane_block {
+    const struct flash_form *form;
+    const struct key_head *head;
+    const struct query_row *rows;
+    int count, vectors;
+    int64_t lanes;
+    int64_t full_first, full_last; /* keys that every row may see */
+    float *query, *output, *score; /* [D][lanes], [D_v][lanes], [LANES_KEYS][lanes] */
+    float max[LANES_ROWS] __attribute__((aligned(64)));
+    float sum[LANES_ROWS] __attribute__((aligned(64)));
+    float top[LANES_ROWS] __attribute__((aligned(64)));   /* largest score of the current keys */
+    float first[LANES_ROWS] __attribute__((aligned(64))); /* key interval, counted from the current keys' start */
+    float last[LANES_ROWS] __attribute__((aligned(64)));
+};
+
+static inline size_t lanes_scratch_floats(int64_t D, int64_t D_v)
+{
+    return (size_t)(D + D_v + LANES_KEYS) * LANES_ROWS;
+}
+
+static inline void lanes_load_queries(struct lane_block *block)
+{
+    const int64_t D = block->form->D;
+    const simd_f32 scale = simd_set(block->form->query_scale);
+    for (int64_t d = 0; d < D; d += SIMD_LANES) {
+        const int64_t columns = D - d < SIMD_LANES ? D - d : SIMD_LANES;
+        const simd_mask some = simd_first(columns);
+        for (int v = 0; v < block->vectors; v++) {
+            simd_f32 tile[SIMD_LANES];
+            const int present = block->count - v * SIMD_LANES;
+            const struct query_row *rows = block->rows + v * SIMD_LANES;
+#pragma GCC unroll 16
+            for (int t = 0; t < SIMD_LANES; t++)
+                tile[t] = t < present ? simd_mul(simd_load_masked(rows[t].q + d, some), scale) : simd_zero();
+            simd_transpose(tile);
+            float *query = block->query + d * block->lanes + v * SIMD_LANES;
+#pragma GCC unroll 16
+            for (int t = 0; t < SIMD_LANES; t++)
+                if (t < columns)
+                    simd_store(query + t * block->lanes, tile[t]);
+        }
+    }
+}
+
+static inline void lanes_set_ranges(struct lane_block *block, int64_t j0, int64_t n)
+{
+    for (int r = 0; r < block->lanes; r++) {
+        int64_t first = r < block->count ? block->rows[r].first - j0 : 0;
+        int64_t last = r < block->count ? block->rows[r].last - j0 : 0;
+        block->first[r] = (float)(first < 0 ? 0 : first > n ? n : first);
+        block->last[r] = (float)(last < 0 ? 0 : last > n ? n : last);
+    }
+}
+
+/* Softcap, bias, masks and key intervals on the raw scores of n keys from j0; finds their maximum again. */
+static __attribute__((noinline)) void lanes_adjust_scores(struct lane_block *block, int64_t j0, int64_t n)
+{
+    const struct flash_form *form = block->form;
+    const simd_f32 never = simd_set(-INFINITY);
+    for (int v = 0; v < block->vectors; v++) {
+        const simd_f32 first = simd_load(block->first + v * SIMD_LANES);
+        const simd_f32 last = simd_load(block->last + v * SIMD_LANES);
+        const struct query_row *rows = block->rows + v * SIMD_LANES;
+        const int present = block->count - v * SIMD_LANES;
+        simd_f32 top = never;
+        for (int64_t jt = 0; jt < n; jt += SIMD_LANES) {
+            const int64_t keys = n - jt < SIMD_LANES ? n - jt : SIMD_LANES;
+            simd_f32 addend[SIMD_LANES];
+            if (form->has_tile) {
+                for (int t = 0; t < SIMD_LANES; t++)
+                    addend[t] = t < present ? row_addend(&rows[t], j0 + jt, keys) : simd_zero();
+                simd_transpose(addend);
+            }
+            for (int t = 0; t < keys; t++) {
+                float *place = block->score + (jt + t) * block->lanes + v * SIMD_LANES;
+                simd_f32 score = cap_score(form, simd_load(place));
+                if (form->has_tile)
+                    score = add_or_mask(score, addend[t]);
+                const simd_f32 key = simd_set((float)(jt + t));
+                score = simd_select(simd_and(simd_less_equal(first, key), simd_less(key, last)), score, never);
+                simd_store(place, score);
+                top = simd_max(score, top);
+            }
+        }
+        simd_store(block->top + v * SIMD_LANES, top);
+    }
+}
+
+/* Raises the running maximum to top; sum and output follow where it moved. */
+static inline void lanes_raise_maximum(struct lane_block *block, bool begun)
+{
+    simd_f32 factor[LANES_ROWS / SIMD_LANES];
+    bool moved = false;
+    for (int v = 0; v < block->vectors; v++) {
+        const simd_f32 old = simd_load(block->max + v * SIMD_LANES);
+        const simd_f32 max = simd_max(simd_load(block->top + v * SIMD_LANES), old);
+        if (simd_any(simd_less(old, max)))
+            moved = true;
+        factor[v] = weight_of(block->form->natural, old, finite_maximum(max));
+        simd_store(block->max + v * SIMD_LANES, max);
+    }
+    if (!moved || !begun)
+        return;
+    for (int v = 0; v < block->vectors; v++) {
+        float *sum = block->sum + v * SIMD_LANES;
+        simd_store(sum, simd_mul(simd_load(sum), factor[v]));
+    }
+    for (int64_t d = 0; d < block->form->D_v; d++)
+        for (int v = 0; v < block->vectors; v++) {
+            float *output = block->output + d * block->lanes + v * SIMD_LANES;
+            simd_store(output, simd_mul(simd_load(output), factor[v]));
+        }
+}
+
+/* Weights in place of the scores of n keys, and their sums, for one strip of vectors. */
+SIMD_INLINE void lanes_exponentiate_strip(struct lane_block *block, int64_t n, bool natural, int v0, int vectors)
+{
+    simd_f32 max[SIMD_TILE_VECTORS], sum[SIMD_TILE_VECTORS];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++) {
+        max[v] = finite_maximum(simd_load(block->max + (v0 + v) * SIMD_LANES));
+        sum[v] = simd_load(block->sum + (v0 + v) * SIMD_LANES);
+    }
+    float *score = block->score + v0 * SIMD_LANES;
+    for (int64_t j = 0; j < n; j++) {
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) {
+            simd_f32 weight = weight_of(natural, simd_load(score + v * SIMD_LANES), max[v]);
+            simd_store(score + v * SIMD_LANES, weight);
+            sum[v] = simd_add(sum[v], weight);
+        }
+        score += block->lanes;
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++)
+        simd_store(block->sum + (v0 + v) * SIMD_LANES, sum[v]);
+}
+
+static __attribute__((noinline)) void lanes_exponentiate(struct lane_block *block, int64_t n)
+{
+    const bool natural = block->form->natural;
+    int v = 0;
+    for (; v + SIMD_TILE_VECTORS <= block->vectors; v += SIMD_TILE_VECTORS) {
+        if (natural)
+            lanes_exponentiate_strip(block, n, true, v, SIMD_TILE_VECTORS);
+        else
+            lanes_exponentiate_strip(block, n, false, v, SIMD_TILE_VECTORS);
+    }
+    for (; v < block->vectors; v++)
+        lanes_exponentiate_strip(block, n, natural, v, 1);
+}
+
+/* Whether every value of n keys from j0 that some row may not see is finite: 0 times it is 0 then. */
+static inline bool lanes_hidden_values_finite(const struct lane_block *block, int64_t j0, int64_t n)
+{
+    const int64_t D_v = block->form->D_v;
+    simd_f32 total = simd_zero();
+    for (int64_t j = j0; j < j0 + n; j++) {
+        if (j >= block->full_first && j < block->full_last)
+            continue;
+        const float *value = block->head->v + j * block->head->v_stride;
+        for (int64_t d = 0; d < D_v; d += SIMD_LANES) {
+            const simd_f32 x =
+                D_v - d >= SIMD_LANES ? simd_load(value + d) : simd_load_masked(value + d, simd_first(D_v - d));
+            /* 0 where finite, NaN where not */
+            total = simd_fma(x, simd_zero(), total);
+        }
+    }
+    return simd_all(simd_equal(total, simd_zero()));
+}
+
+/* The value product key by key, each added to the rows that may see it only. */
+static inline void lanes_add_visible_values(struct lane_block *block, int64_t j0, int64_t n, bool begun)
+{
+    const int64_t D_v = block->form->D_v;
+    if (!begun)
+        memset(block->output, 0, sizeof(float) * (size_t)(D_v * block->lanes));
+    for (int64_t j = 0; j < n; j++) {
+        const float *value = block->head->v + (j0 + j) * block->head->v_stride;
+        const simd_f32 key = simd_set((float)j);
+        for (int v = 0; v < block->vectors; v++) {
+            const simd_mask visible = simd_and(simd_less_equal(simd_load(block->first + v * SIMD_LANES), key),
+                                               simd_less(key, simd_load(block->last + v * SIMD_LANES)));
+            const simd_f32 weight = simd_load(block->score + j * block->lanes + v * SIMD_LANES);
+            for (int64_t d = 0; d < D_v; d++) {
+                float *place = block->output + d * block->lanes + v * SIMD_LANES;
+                const simd_f32 output = simd_load(place);
+                simd_store(place, simd_select(visible, simd_fma(simd_set(value[d]), weight, output), output));
+            }
+        }
+    }
+}
+
+static inline void lanes_store_rows(struct lane_block *block)
+{
+    const int64_t D_v = block->form->D_v;
+    for (int r = 0; r < block->lanes; r++)
+        block->top[r] =
+            r < block->count ? row_factor(block->form, &block->rows[r], block->max[r], block->sum[r]) : 0.0f;
+    for (int v = 0; v < block->vectors; v++) {
+        const simd_f32 factor = simd_load(block->top + v * SIMD_LANES);
+        const simd_mask empty = simd_equal(factor, simd_zero());
+        const int present = block->count - v * SIMD_LANES;
+        for (int64_t d = 0; d < D_v; d += SIMD_LANES) {
+            const int64_t columns = D_v - d < SIMD_LANES ? D_v - d : SIMD_LANES;
+            const simd_mask some = simd_first(columns);
+            const float *output = block->output + d * block->lanes + v * SIMD_LANES;
+            simd_f32 tile[SIMD_LANES];
+#pragma GCC unroll 16
+            for (int t = 0; t < SIMD_LANES; t++)
+                tile[t] = t < columns
+                              ? simd_select(empty, simd_zero(), simd_mul(simd_load(output + t * block->lanes), factor))
+                              : simd_zero();
+            simd_transpose(tile);
+#pragma GCC unroll 16
+            for (int t = 0; t < SIMD_LANES; t++)
+                if (t < present)
+                    simd_store_masked(block->rows[v * SIMD_LANES + t].out + d, some, tile[t]);
+        }
+    }
+}
+
+/* Attention of 1..64 rows over the keys that they may see. scratch: lanes_scratch_floats, 64-byte aligned. */
+static inline void lanes_attend(const struct flash_form *form, const struct key_head *head,
+                                const struct query_row *rows, int count, float *scratch)
+{
+    int64_t begin, end;
+    rows_key_hull(rows, count, &begin, &end);
+    if (begin >= end) {
+        for (int r = 0; r < count; r++)
+            row_write_zero(form, &rows[r]);
+        return;
+    }
+
+    struct lane_block block = {.form = form, .head = head, .rows = rows, .count = count, .full_first = begin};
+    block.vectors = (count + SIMD_LANES - 1) / SIMD_LANES;
+    block.lanes = (int64_t)block.vectors * SIMD_LANES;
+    block.full_last = end;
+    for (int r = 0; r < count; r++) {
+        block.full_first = rows[r].first > block.full_first ? rows[r].first : block.full_first;
+        block.full_last = rows[r].last < block.full_last ? rows[r].last : block.full_last;
+    }
+    block.query = scratch;
+    block.output = block.query + form->D * LANES_ROWS;
+    block.score = block.output + form->D_v * LANES_ROWS;
+    for (int r = 0; r < block.lanes; r++) {
+        block.max[r] = -INFINITY;
+        block.sum[r] = 0.0f;
+    }
+    lanes_load_queries(&block);
+
+    /* blocks of one size, a multiple of the micro-kernel's rows: no stub of a few keys at the end */
+    const int64_t blocks = (end - begin + LANES_KEYS - 1) / LANES_KEYS;
+    const int64_t even = (end - begin + blocks - 1) / blocks;
+    const int64_t step = (even + PRODUCT_ROWS - 1) / PRODUCT_ROWS * PRODUCT_ROWS;
+    for (int64_t j0 = begin; j0 < end; j0 += step) {
+        const int64_t n = end - j0 < step ? end - j0 : step;
+        const bool begun = j0 > begin;
+        const bool whole = j0 >= block.full_first && j0 + n <= block.full_last;
+        for (int r = 0; r < block.lanes; r++)
+            block.top[r] = -INFINITY;
+        score_product(head->k + j0 * head->k_stride, head->k_stride, n, form->D, block.query, block.vectors,
+                      block.score, block.top);
+        if (!whole || form->natural || form->has_tile) {
+            lanes_set_ranges(&block, j0, n);
+            lanes_adjust_scores(&block, j0, n);
+        }
+        lanes_raise_maximum(&block, begun);
+        lanes_exponentiate(&block, n);
+        if (whole || lanes_hidden_values_finite(&block, j0, n))
+            value_product(head->v + j0 * head->v_stride, head->v_stride, n, form->D_v, block.score, block.vectors,
+                          block.output, begun);
+        else
+            lanes_add_visible_values(&block, j0, n, begun);
+    }
+    lanes_store_rows(&block);
+}
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The micro-kernel of both products of attention where lanes are queries: c[r][lane] (+)= sum_k a(r, k) b[k][lane].
+ * a is K (r a key, k a feature) or V (r a feature, k a key), broadcast element by element from where it lies; b is the
+ * transposed query block or the weights. 6 rows by SIMD_TILE_VECTORS vectors of accumulators stay in registers: of the
+ * 24 + 10 instructions a step of k with AVX-512 (12 + 8 with AVX2) 24 (12) are FMAs.
+ */
+#ifndef KERNELS_FLASH_PRODUCT_H
+#define KERNELS_FLASH_PRODUCT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../simd.h"
+
+enum { PRODUCT_ROWS = 6 };
+
+struct product {
+    const float *a;
+    int64_t a_row, a_step; /* elements from one r, one k to the next */
+    int64_t depth;         /* number of k, at least 1 */
+    const float *b;
+    float *c;
+    int64_t lanes;   /* elements from one row of b and c to the next */
+    bool accumulate; /* c is added to; else it is written */
+    float *top;      /* [lanes] raised to the largest c (NaN passed over); NULL: not wanted */
+};
+
+SIMD_INLINE void product_tile(const struct product *p, int rows, int vectors)
+{
+    simd_f32 sum[PRODUCT_ROWS][SIMD_TILE_VECTORS];
+#pragma GCC unroll 6
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            sum[r][v] = p->accumulate ? simd_load(p->c + r * p->lanes + v * SIMD_LANES) : simd_zero();
+
+    const float *a = p->a, *b = p->b;
+    const int64_t a_row = p->a_row, a_step = p->a_step, lanes = p->lanes;
+    for (int64_t k = 0; k < p->depth; k++) {
+        simd_f32 column[SIMD_TILE_VECTORS];
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            column[v] = simd_load(b + v * SIMD_LANES);
+#pragma GCC unroll 6
+        for (int r = 0; r < rows; r++) {
+            simd_f32 element = simd_set(a[r * a_row]);
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++)
+                sum[r][v] = simd_fma(element, column[v], sum[r][v]);
+        }
+        a += a_step;
+        b += lanes;
+    }
+
+#pragma GCC unroll 6
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            simd_store(p->c + r * lanes + v * SIMD_LANES, sum[r][v]);
+    if (!p->top)
+        return;
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++) {
+        simd_f32 top = simd_load(p->top + v * SIMD_LANES);
+#pragma GCC unroll 6
+        for (int r = 0; r < rows; r++)
+            top = simd_max(sum[r][v], top);
+        simd_store(p->top + v * SIMD_LANES, top);
+    }
+}
+
+SIMD_INLINE void product_rows(const struct product *p, int rows, int vectors)
+{
+    switch (rows) {
+    case 1:
+        product_tile(p, 1, vectors);
+        break;
+    case 2:
+        product_tile(p, 2, vectors);
+        break;
+    case 3:
+        product_tile(p, 3, vectors);
+        break;
+    case 4:
+        product_tile(p, 4, vectors);
+        break;
+    case 5:
+        product_tile(p, 5, vectors);
+        break;
+    default:
+        product_tile(p, 6, vectors);
+    }
+}
+
+/* One strip of at most SIMD_TILE_VECTORS vectors, at most 6 rows. */
+SIMD_INLINE void product_strip(const struct product *p, int rows, int vectors)
+{
+    switch (vectors) {
+    case 1:
+        product_rows(p, rows, 1);
+        break;
+    case 2:
+        product_rows(p, rows, 2);
+        break;
+#if defined(__AVX512F__)
+    case 3:
+        product_rows(p, rows, 3);
+        break;
+    default:
+        product_rows(p, rows, 4);
+#endif
+    }
+}
+
+/* All rows and vectors of the product described by whole. a_row and a_step arrive as constants where they are 1. */
+SIMD_INLINE void product_blocks(const struct product *whole, int64_t rows, int vectors, int64_t a_row, int64_t a_step)
+{
+    for (int64_t r = 0; r < rows; r += PRODUCT_ROWS) {
+        int n = rows - r < PRODUCT_ROWS ? (int)(rows - r) : PRODUCT_ROWS;
+        for (int v = 0; v < vectors; v += SIMD_TILE_VECTORS) {
+            struct product strip = *whole;
+            strip.a_row = a_row;
+            strip.a_step = a_step;
+            strip.a += r * a_row;
+            strip.b += v * SIMD_LANES;
+            strip.c += r * whole->lanes + v * SIMD_LANES;
+            if (whole->top)
+                strip.top += v * SIMD_LANES;
+            product_strip(&strip, n, vectors - v < SIMD_TILE_VECTORS ? vectors - v : SIMD_TILE_VECTORS);
+        }
+    }
+}
+
+/* score[j][lane] = sum_d k[j][d] query[d][lane] for keys j; top is raised to the largest score of each lane. */
+static __attribute__((noinline)) void score_product(const float *k, int64_t k_stride, int64_t keys, int64_t D,
+                                                    const float *query, int vectors, float *score, float *top)
+{
+    const struct product whole = {
+        .a = k, .depth = D, .b = query, .c = score, .lanes = (int64_t)vectors * SIMD_LANES, .top = top};
+    product_blocks(&whole, keys, vectors, k_stride, 1);
+}
+
+/* output[d][lane] (+)= sum_j v[j][d] weight[j][lane] for keys j. */
+static __attribute__((noinline)) void value_product(const float *v, int64_t v_stride, int64_t keys, int64_t D_v,
+                                                    const float *weight, int vectors, float *output, bool accumulate)
+{
+    const struct product whole = {.a = v,
+                                  .depth = keys,
+                                  .b = weight,
+                                  .c = output,
+                                  .lanes = (int64_t)vectors * SIMD_LANES,
+                                  .accumulate = accumulate};
+    product_blocks(&whole, D_v, vectors, 1, v_stride);
+}
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Flash attention as a stream, for the few rows of a decode step that share their keys (one query, or the query heads
+ * of a grouped key head).
+ *
+ * Rows of K are read strictly in order, each dotted with every query while it is close; SIMD_LANES of them are reduced
+ * together by a transposing add tree. A block of scores comes before its values; rows of V are then read in order and
+ * added to outputs in registers. Memory sees one long run at a time, which is what its prefetchers follow; a handful
+ * of keys re-read for the next query come from L1.
+ */
+#ifndef KERNELS_FLASH_STREAM_H
+#define KERNELS_FLASH_STREAM_H
+
+#include <string.h>
+
+#include "rows.h"
+
+enum {
+    STREAM_ROWS = 8, /* more rows are better off as lanes */
+    STREAM_KEYS = 512,
+    STREAM_VALUE_KEYS = 16, /* values that every row adds before the next ones are read */
+    STREAM_PANEL = 8        /* vectors of output kept in registers */
+};
+
+struct stream_row {
+    float *query, *output, *score; /* [D up to whole vectors], [D_v likewise], [STREAM_KEYS] */
+    float max, sum;
+};
+
+static inline int64_t stream_padded(int64_t n)
+{
+    return (n + SIMD_LANES - 1) / SIMD_LANES * SIMD_LANES;
+}
+
+static inline size_t stream_scratch_floats(int64_t D, int64_t D_v)
+{
+    return (size_t)(stream_padded(D) + stream_padded(D_v) + STREAM_KEYS) * STREAM_ROWS;
+}
+
+/* SIMD_LANES scores of one query from `count` rows of K (the last one stands in for those beyond). vectors: D in whole
+ * vectors where it is known and D is a multiple of them, else 0. */
+SIMD_INLINE void stream_dot_rows(int64_t D, int vectors, const float *query, const float *k, int64_t k_stride,
+                                 int64_t count, float *score)
+{
+    const int64_t whole = vectors ? vectors : D / SIMD_LANES;
+    const int64_t rest = vectors ? 0 : D % SIMD_LANES;
+    const simd_mask tail = simd_first(rest);
+    simd_f32 sum[SIMD_LANES];
+#pragma GCC unroll 16
+    for (int t = 0; t < SIMD_LANES; t++) {
+        const float *row = k + (t < count ? t : count - 1) * k_stride;
+        simd_f32 even = simd_zero(), odd = simd_zero();
+        int64_t c = 0;
+#pragma GCC unroll 8
+        for (; c + 2 <= whole; c += 2) {
+            even = simd_fma(simd_load(query + c * SIMD_LANES), simd_load(row + c * SIMD_LANES), even);
+            odd = simd_fma(simd_load(query + (c + 1) * SIMD_LANES), simd_load(row + (c + 1) * SIMD_LANES), odd);
+        }
+        if (!vectors && c < whole)
+            even = simd_fma(simd_load(query + c * SIMD_LANES), simd_load(row + c * SIMD_LANES), even);
+        if (rest)
+            odd =
+                simd_fma(simd_load(query + whole * SIMD_LANES), simd_load_masked(row + whole * SIMD_LANES, tail), odd);
+        sum[t] = simd_add(even, odd);
+    }
+    simd_store(score, simd_sum_rows(sum));
+}
+
+SIMD_INLINE void stream_scores(int64_t D, int vectors, const struct stream_row *states, const struct query_row *rows,
+                               int count, const struct key_head *head, int64_t j0, int64_t n)
+{
+    for (int64_t j = 0; j < n; j += SIMD_LANES) {
+        const int64_t keys = n - j < SIMD_LANES ? n - j : SIMD_LANES;
+        const float *k = head->k + (j0 + j) * head->k_stride;
+        for (int r = 0; r < count; r++) {
+            if (j0 + j + keys <= rows[r].first || j0 + j >= rows[r].last)
+                continue;
+            if (keys == SIMD_LANES)
+                stream_dot_rows(D, vectors, states[r].query, k, head->k_stride, SIMD_LANES, states[r].score + j);
+            else
+                stream_dot_rows(D, 0, states[r].query, k, head->k_stride, keys, states[r].score + j);
+        }
+    }
+}
+
+/* Scores a..b-1 (counted from key j0; n keys lie in this block) of one row become weights; maximum, sum and output
+ * follow. */
+static inline void stream_softmax(const struct flash_form *form, const struct query_row *row, struct stream_row *state,
+                                  int64_t j0, int64_t n, int64_t a, int64_t b)
+{
+    const simd_f32 never = simd_set(-INFINITY);
+    const int64_t start = a / SIMD_LANES * SIMD_LANES;
+    simd_f32 top = never;
+    for (int64_t j = start; j < b; j += SIMD_LANES) {
+        simd_f32 score = cap_score(form, simd_load(state->score + j));
+        if (form->has_tile)
+            score = add_or_mask(score, row_addend(row, j0 + j, n - j < SIMD_LANES ? n - j : SIMD_LANES));
+        score = simd_select(simd_first(b - j), score, never);
+        score = simd_select(simd_first(a - j), never, score);
+        simd_store(state->score + j, score);
+        top = simd_max(score, top);
+    }
+
+    const float highest = simd_reduce_max(top);
+    if (highest > state->max) {
+        /* the vector exp here too: one definition of a weight */
+        const simd_f32 factor = weight_of(form->natural, simd_set(state->max), simd_set(highest));
+        for (int64_t d = 0; d < form->D_v; d += SIMD_LANES)
+            simd_store(state->output + d, simd_mul(simd_load(state->output + d), factor));
+        state->sum *= simd_reduce_max(factor);
+        state->max = highest;
+    }
+
+    const simd_f32 max = finite_maximum(simd_set(state->max));
+    simd_f32 sum = simd_zero();
+    for (int64_t j = start; j < b; j += SIMD_LANES) {
+        const simd_f32 weight = weight_of(form->natural, simd_load(state->score + j), max);
+        simd_store(state->score + j, weight);
+        sum = simd_add(sum, weight);
+    }
+    state->sum += simd_reduce_add(sum);
+}
+
+/* output += weight[j] v[j] for `vectors` vectors of columns; the last of them may be cut short by tail. */
+SIMD_INLINE void stream_add_panel(int vectors, bool cut, simd_mask tail, const float *weight, const float *v,
+                                  int64_t v_stride, int64_t keys, float *output)
+{
+    simd_f32 sum[STREAM_PANEL];
+#pragma GCC unroll 8
+    for (int c = 0; c < vectors; c++)
+        sum[c] = simd_load(output + c * SIMD_LANES);
+    for (int64_t j = 0; j < keys; j++) {
+        const simd_f32 w = simd_set(weight[j]);
+#pragma GCC unroll 8
+        for (int c = 0; c < vectors; c++)
+            sum[c] =
+                simd_fma(w, cut ? simd_load_masked(v + c * SIMD_LANES, tail) : simd_load(v + c * SIMD_LANES), sum[c]);
+        v += v_stride;
+    }
+#pragma GCC unroll 8
+    for (int c = 0; c < vectors; c++)
+        simd_store(output + c * SIMD_LANES, sum[c]);
+}
+
+static inline void stream_add_values(int64_t D_v, const float *weight, const float *v, int64_t v_stride, int64_t keys,
+                                     float *output)
+{
+    const simd_mask all = simd_first(SIMD_LANES);
+    int64_t c = 0;
+    for (; D_v - c >= 8 * SIMD_LANES; c += 8 * SIMD_LANES)
+        stream_add_panel(8, false, all, weight, v + c, v_stride, keys, output + c);
+    if (D_v - c >= 4 * SIMD_LANES) {
+        stream_add_panel(4, false, all, weight, v + c, v_stride, keys, output + c);
+        c += 4 * SIMD_LANES;
+    }
+    for (; D_v - c >= SIMD_LANES; c += SIMD_LANES)
+        stream_add_panel(1, false, all, weight, v + c, v_stride, keys, output + c);
+    if (c < D_v)
+        stream_add_panel(1, true, simd_first(D_v - c), weight, v + c, v_stride, keys, output + c);
+}
+
+static inline void stream_load_query(const struct flash_form *form, const struct query_row *row, float *query)
+{
+    const simd_f32 scale = simd_set(form->query_scale);
+    for (int64_t d = 0; d < form->D; d += SIMD_LANES)
+        simd_store(query + d, simd_mul(simd_load_masked(row->q + d, simd_first(form->D - d)), scale));
+}
+
+static inline void stream_store_row(const struct flash_form *form, const struct query_row *row,
+                                    const struct stream_row *state)
+{
+    const float factor = row_factor(form, row, state->max, state->sum);
+    for (int64_t d = 0; d < form->D_v; d += SIMD_LANES) {
+        const simd_f32 output = factor == 0.0f ? simd_zero() : simd_mul(simd_load(state->output + d), simd_set(factor));
+        simd_store_masked(row->out + d, simd_first(form->D_v - d), output);
+    }
+}
+
+/* Attention of 1..STREAM_ROWS rows over the keys that they may see. scratch: stream_scratch_floats, 64-byte aligned. */
+static inline void stream_attend(const struct flash_form *form, const struct key_head *head,
+                                 const struct query_row *rows, int count, float *scratch)
+{
+    int64_t begin, end;
+    rows_key_hull(rows, count, &begin, &end);
+
+    struct stream_row states[STREAM_ROWS];
+    for (int r = 0; r < count; r++) {
+        const int64_t D = stream_padded(form->D), D_v = stream_padded(form->D_v);
+        states[r] = (struct stream_row){.query = scratch, .output = scratch + D, .score = scratch + D + D_v};
+        states[r].max = -INFINITY;
+        scratch += D + D_v + STREAM_KEYS;
+        stream_load_query(form, &rows[r], states[r].query);
+        memset(states[r].output, 0, sizeof(float) * (size_t)D_v);
+    }
+
+    for (int64_t j0 = begin; j0 < end; j0 += STREAM_KEYS) {
+        const int64_t n = end - j0 < STREAM_KEYS ? end - j0 : STREAM_KEYS;
+        if (form->D == 128)
+            stream_scores(form->D, 128 / SIMD_LANES, states, rows, count, head, j0, n);
+        else if (form->D == 64)
+            stream_scores(form->D, 64 / SIMD_LANES, states, rows, count, head, j0, n);
+        else
+            stream_scores(form->D, 0, states, rows, count, head, j0, n);
+
+        int64_t a[STREAM_ROWS], b[STREAM_ROWS];
+        for (int r = 0; r < count; r++) {
+            a[r] = rows[r].first > j0 ? rows[r].first - j0 : 0;
+            b[r] = rows[r].last < j0 + n ? rows[r].last - j0 : n;
+            if (a[r] < b[r])
+                stream_softmax(form, &rows[r], &states[r], j0, n, a[r], b[r]);
+        }
+        for (int64_t j = 0; j < n; j += STREAM_VALUE_KEYS)
+            for (int r = 0; r < count; r++) {
+                /* only keys that this row may see: what lies in the others must not meet a weight of 0 */
+                const int64_t from = a[r] > j ? a[r] : j;
+                const int64_t to = b[r] < j + STREAM_VALUE_KEYS ? b[r] : j + STREAM_VALUE_KEYS;
+                if (from < to)
+                    stream_add_values(form->D_v, states[r].score + from, head->v + (j0 + from) * head->v_stride,
+                                      head->v_stride, to - from, states[r].output);
+            }
+    }
+    for (int r = 0; r < count; r++)
+        stream_store_row(form, &rows[r], &states[r]);
+}
+
+#endif

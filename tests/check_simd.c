@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The SIMD kernels (avx2, avx512) against plain float64 loops: seeded shapes around every tile edge, all masks,
+ * layouts, extreme values and NaN, key splits merged again. Inputs are read-only and end at an inaccessible page; so
+ * does the output. A kernel that this machine cannot run is skipped, visibly.
+ */
+#include "attention_example.h"
+
+extern const struct attn_kernel attn_kernel_avx2, attn_kernel_avx512;
+
+enum { CASES_PER_TOPIC = 30 };
+
+/*
+ * One row in float64, and the largest error that f32 arithmetic in any order can make of it: a score is off by at most
+ * (D + 8) eps (sum |q||k||scale| + |bias|), which changes each weight by twice that; exp, its argument's rounding and
+ * the two sums add the rest.
+ */
+static void reference_row(const struct example *x, int64_t b, int64_t h, int64_t i, double *score, double *out,
+                          double *bound)
+{
+    const struct attn_problem *p = &x->problem;
+    const struct attn_args *a = &x->args;
+    const float *q = row_of(&a->q, b, h, i);
+    const int64_t key_head = h / (p->H / p->H_kv);
+    const double eps = 0x1p-24;
+    double max = -INFINITY, span = 0, largest = 0, sum = 0;
+    bool any = false;
+    for (int64_t j = 0; j < p->S_kv; j++) {
+        const float *bias = a->bias.data ? row_of(&a->bias, b, h, i) : NULL;
+        const struct attn_tensor *m = &a->mask;
+        const uint8_t *mask =
+            m->data ? (const uint8_t *)m->data + b * m->stride[0] + h * m->stride[1] + i * m->stride[2] : NULL;
+        score[j] = -INFINITY;
+        if (!in_range(p, b, i, j) || (mask && !mask[j]) || (bias && bias[j] == -INFINITY)) {
+            score[j] = NAN; /* not allowed: told apart below by its sign bit */
+            score[j] = -fabs(score[j]);
+            continue;
+        }
+        const float *k = row_of(&a->k, b, key_head, j);
+        double dot = 0, size = 0;
+        for (int64_t d = 0; d < p->D; d++) {
+            dot += (double)q[d] * k[d];
+            size += fabs((double)q[d] * k[d]);
+        }
+        double s = dot * (double)p->scale;
+        if (p->softcap > 0)
+            s = (double)p->softcap * tanh(s / (double)p->softcap);
+        s += bias ? (double)bias[j] : 0.0;
+        score[j] = isnan(s) ? fabs(s) : s;
+        any = true;
+        max = s > max ? s : max;
+        const double error = (double)(p->D + 8) * eps * size * fabs((double)p->scale) +
+                             (bias && bias[j] > -1e30f ? 4 * eps * fabs((double)bias[j]) : 0.0);
+        largest = error > largest ? error : largest;
+    }
+    memset(out, 0, sizeof(double) * (size_t)p->D_v);
+    memset(bound, 0, sizeof(double) * (size_t)p->D_v);
+    if (!any)
+        return;
+    for (int64_t j = 0; j < p->S_kv; j++) {
+        if (isnan(score[j]) && signbit(score[j]))
+            continue;
+        const double weight = exp(score[j] - max);
+        const double distance = max - score[j];
+        span = distance > span && distance < 200 ? distance : span;
+        sum += weight;
+        const float *v = row_of(&a->v, b, key_head, j);
+        for (int64_t d = 0; d < p->D_v; d++) {
+            out[d] += weight * v[d];
+            bound[d] += fabs(weight * v[d]);
+        }
+    }
+    const double relative = 4 * largest + ((double)p->S_kv * 2 + 16 + 8 * span) * eps;
+    for (int64_t d = 0; d < p->D_v; d++) {
+        out[d] /= sum;
+        bound[d] = bound[d] / sum * (relative < 2 ? relative : 2) + 1e-37;
+    }
+}
+
+/* Runs the kernel over spans of its own grain, as a schedule would; splits go to their own outputs. */
+static void run_kernel(const struct attn_kernel *kernel, struct example *x, int split, float *row_max, float *row_sum)
+{
+    const struct attn_problem *p = &x->problem;
+    struct attn_plan plan = {.phases = 1, .q_grain = 1, .k_grain = 1, .head_grain = 1};
+    assert_int_equal(kernel->plan(p, 1, NULL, &plan), 0);
+    struct guarded scratch = guarded_allocate((plan.thread_bytes + 63) / 64 * 64);
+    memset(scratch.data, 0xff, plan.thread_bytes);
+    x->args.row_max = row_max;
+    x->args.row_sum = row_sum;
+    struct attn_span span = {.split = split, .k1 = p->S_kv};
+    if (x->splits) {
+        span.k0 = x->cut[split];
+        span.k1 = x->cut[split + 1];
+    }
+    const int64_t q_step = one_in(2) ? plan.q_grain : (p->S_q > 0 ? p->S_q : 1);
+    const int64_t h_step = one_in(2) ? plan.head_grain : one_in(2) ? 1 : p->H;
+    for (span.b0 = 0; span.b0 < p->B; span.b0 = span.b1) {
+        span.b1 = span.b0 + 1;
+        for (span.h0 = 0; span.h0 < p->H; span.h0 = span.h1) {
+            span.h1 = span.h0 + h_step < p->H ? span.h0 + h_step : p->H;
+            for (span.q0 = 0; span.q0 < p->S_q; span.q0 = span.q1) {
+                span.q1 = span.q0 + q_step < p->S_q ? span.q0 + q_step : p->S_q;
+                assert_int_equal(kernel->run(p, &x->args, &span, 0, NULL, scratch.data), 0);
+            }
+        }
+    }
+    guarded_release(&scratch);
+}
+
+/* [B][H][S_q][D_v] as the caller of the kernel would see it after merging the splits. */
+static double *kernel_output(const struct attn_kernel *kernel, struct example *x)
+{
+    const struct attn_problem *p = &x->problem;
+    const int64_t rows = p->B * p->H * p->S_q;
+    const int runs = x->splits ? x->splits : 1;
+    double *result = calloc((size_t)(rows * p->D_v * runs) + 1, sizeof *result);
+    float *row_max = malloc(sizeof(float) * (size_t)(rows * runs + 1));
+    float *row_sum = malloc(sizeof(float) * (size_t)(rows * runs + 1));
+    assert_true(result && row_max && row_sum);
+    const size_t out_bytes =
+        x->args.out.size[2]
+            ? (size_t)(row_of(&x->args.out, p->B - 1, p->H - 1, p->S_q - 1) - (float *)x->args.out.data + p->D_v) *
+                  sizeof(float)
+            : 0;
+    for (int s = 0; s < runs; s++) {
+        memset(x->out.data, 0xff, out_bytes);
+        run_kernel(kernel, x, s, row_max, row_sum);
+        size_t written = 0;
+        for (int64_t row = 0; row < rows; row++)
+            for (int64_t d = 0; d < p->D_v; d++)
+                result[(s * rows + row) * p->D_v + d] =
+                    (double)row_of(&x->args.out, row / (p->H * p->S_q), row / p->S_q % p->H, row % p->S_q)[d];
+        /* gaps between rows still hold the poison; a NaN that the kernel computed is another pattern or a row's own */
+        for (size_t e = 0; e < out_bytes / sizeof(float); e++)
+            written += ((const uint32_t *)x->out.data)[e] != UINT32_MAX;
+        if (written > (size_t)(rows * p->D_v))
+            fail_msg("%s: %s: wrote %zu elements of %lld", kernel->name, x->text, written, (long long)(rows * p->D_v));
+    }
+    for (int64_t row = 0; row < rows && x->splits; row++) {
+        double max = -INFINITY, sum = 0;
+        for (int s = 0; s < runs; s++)
+            max = fmax(max, (double)row_max[s * rows + row]);
+        for (int64_t d = 0; d < p->D_v; d++) {
+            double out = 0;
+            sum = 0;
+            for (int s = 0; s < runs; s++) {
+                if (row_max[s * rows + row] == -INFINITY) {
+                    assert_true(row_sum[s * rows + row] == 0.0f);
+                    assert_true(result[(s * rows + row) * p->D_v + d] == 0.0);
+                    continue;
+                }
+                const double factor = exp((double)row_max[s * rows + row] - max);
+                out += factor * result[(s * rows + row) * p->D_v + d];
+                sum += factor * (double)row_sum[s * rows + row];
+            }
+            result[row * p->D_v + d] = sum == 0 ? 0 : out / sum;
+        }
+    }
+    free(row_max);
+    free(row_sum);
+    return result;
+}
+
+static void judge(const struct attn_kernel *kernel, struct example *x)
+{
+    const struct attn_problem *p = &x->problem;
+    double *got = kernel_output(kernel, x);
+    double *score = malloc(sizeof(double) * (size_t)(p->S_kv + 1));
+    double *out = malloc(sizeof(double) * (size_t)p->D_v), *bound = malloc(sizeof(double) * (size_t)p->D_v);
+    assert_true(score && out && bound);
+    for (int64_t row = 0; row < p->B * p->H * p->S_q; row++) {
+        const int64_t b = row / (p->H * p->S_q), h = row / p->S_q % p->H, i = row % p->S_q;
+        reference_row(x, b, h, i, score, out, bound);
+        for (int64_t d = 0; d < p->D_v; d++) {
+            const double value = got[row * p->D_v + d];
+            if (isfinite(out[d]) ? !(fabs(value - out[d]) <= bound[d]) : isfinite(value))
+                fail_msg("%s: %s: row b=%d h=%d i=%d column %d: got %.9g, expected %.9g, bound %.3g", kernel->name,
+                         x->text, (int)b, (int)h, (int)i, (int)d, value, out[d], bound[d]);
+        }
+    }
+    free(got);
+    free(score);
+    free(out);
+    free(bound);
+}
+
+static bool runs_here(const struct attn_kernel *kernel)
+{
+    if (kernel == &attn_kernel_avx2)
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+struct topic_test {
+    const struct attn_kernel *kernel;
+    enum topic topic;
+};
+
+static void check_topic(void **state)
+{
+    const struct topic_test *test = *state;
+    if (!runs_here(test->kernel))
+        skip();
+    for (int n = 0; n < CASES_PER_TOPIC; n++) {
+        struct example x;
+        draw_example(&x, test->topic, ((uint64_t)test->topic << 32) + (uint64_t)n);
+        judge(test->kernel, &x);
+        release_example(&x);
+    }
+}
+
+/* Empty queries touch nothing; without keys every row is 0, and (-inf, 0) where partial. */
+static void check_empty(void **state)
+{
+    const struct topic_test *test = *state;
+    if (!runs_here(test->kernel))
+        skip();
+    for (int64_t S_q = 0; S_q < 40; S_q += 13) {
+        struct attn_problem problem = {.struct_size = sizeof problem, .B = 1, .H = 2, .H_kv = 1, .S_q = S_q, .D = 5};
+        problem.D_v = 3;
+        problem.scale = 1.0f;
+        problem.left = problem.right = INT64_MAX;
+        problem.flags = ATTN_FLAG_PARTIAL;
+        float q[2 * 40 * 5] = {0}, out[2 * 40 * 3], row_max[80], row_sum[80];
+        memset(out, 0xff, sizeof out);
+        struct attn_args args = {.q = {q, {1, 2, S_q, 5}, {0, 200, 5, 1}}, .row_max = row_max, .row_sum = row_sum};
+        args.out = (struct attn_tensor){out, {1, 2, S_q, 3}, {0, 120, 3, 1}};
+        struct attn_plan plan = {.phases = 1, .q_grain = 1, .k_grain = 1, .head_grain = 1};
+        assert_int_equal(test->kernel->plan(&problem, 1, NULL, &plan), 0);
+        struct guarded scratch = guarded_allocate((plan.thread_bytes + 63) / 64 * 64);
+        const struct attn_span span = {.b1 = 1, .h1 = 2, .q1 = S_q};
+        assert_int_equal(test->kernel->run(&problem, &args, &span, 0, NULL, scratch.data), 0);
+        for (int64_t row = 0; row < 2 * S_q; row++) {
+            assert_true(row_max[row] == -INFINITY && row_sum[row] == 0.0f);
+            for (int64_t d = 0; d < 3; d++)
+                assert_true(out[row / S_q * 120 + row % S_q * 3 + d] == 0.0f);
+        }
+        guarded_release(&scratch);
+    }
+}
+
+int main(void)
+{
+    static const char *const topic_names[TOPICS] = {"plain",   "causal",   "ragged", "masked",
+                                                    "extreme", "poisoned", "decode", "wide"};
+    static const struct attn_kernel *const kernels[2] = {&attn_kernel_avx2, &attn_kernel_avx512};
+    static struct topic_test states[2][TOPICS + 1];
+    static char names[2][TOPICS + 1][64];
+    struct CMUnitTest tests[2 * (TOPICS + 1)];
+    for (int k = 0; k < 2; k++)
+        for (int t = 0; t <= TOPICS; t++) {
+            states[k][t] = (struct topic_test){kernels[k], (enum topic)t};
+            snprintf(names[k][t], sizeof names[k][t], "%s: %s", kernels[k]->name,
+                     t < TOPICS ? topic_names[t] : "empty");
+            tests[k * (TOPICS + 1) + t] = (struct CMUnitTest){.name = names[k][t],
+                                                              .test_func = t < TOPICS ? check_topic : check_empty,
+                                                              .initial_state = &states[k][t]};
+        }
+    return cmocka_run_group_tests_name("simd", tests, NULL, NULL);
+}
