@@ -54,8 +54,8 @@ static int set_source(hwloc_topology_t hwloc, const char *source, const char *wh
     if (synthetic_pus(source) > SYNTHETIC_PUS_MAX)
         return error_usage(error, "%s '%s' has more than %d hardware threads", what, source, SYNTHETIC_PUS_MAX);
     if (hwloc_topology_set_synthetic(hwloc, source) != 0)
-        return error_usage(error, "%s '%s' is neither a file nor a synthetic topology (like 'pack:2 core:4 pu:2')",
-                           what, source);
+        return error_usage(error, "%s '%s' is %s a synthetic topology (like 'pack:2 core:4 pu:2')", what, source,
+                           may_be_file ? "neither a file nor" : "not");
     return 0;
 }
 
