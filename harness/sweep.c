@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "key_readers.h"
 #include "registry.h"
 #include "request.h"
 
@@ -112,16 +111,6 @@ int kernels_match(const struct axis *globs, enum attn_rule rule, const struct at
     return *count ? 0 : error_usage(error, "no kernel does rule %s", rule_name(rule));
 }
 
-int request_kernels(const struct request *request, const struct attn_kernel **kernels, size_t room, size_t *count,
-                    struct error *error)
-{
-    struct axes merged;
-    axes_merge(request, 0, &merged);
-    if (room < registry_count())
-        return error_system(error, ENOBUFS, "room for %zu kernels", room);
-    return kernels_match(&merged.axis[KEY_KERNEL], ATTN_SCALED_DOT_PRODUCT, kernels, count, error);
-}
-
 static const struct value_list *run_wide(const struct request *request, enum key_id id)
 {
     const struct value_list *flag = &request->flags.lists[id];
@@ -132,18 +121,6 @@ uint64_t request_seed(const struct request *request)
 {
     const struct value_list *list = run_wide(request, KEY_SEED);
     return list->count ? (uint64_t)list->items[0].integer : spec_default().seed;
-}
-
-int request_threads(const struct request *request, const struct topology *topology)
-{
-    const struct value_list *list = run_wide(request, KEY_THREADS);
-    int64_t most = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        int64_t threads =
-            list->items[i].integer == THREADS_MAX ? topology_max_threads(topology) : list->items[i].integer;
-        most = threads > most ? threads : most;
-    }
-    return (int)most;
 }
 
 static double run_wide_number(const struct request *request, enum key_id id, double otherwise)

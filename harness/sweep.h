@@ -47,12 +47,8 @@ int request_load_config(struct request *request, const char *name, struct error 
 /* A size, rule, model or decode was set: what makes a sweep of its own. */
 bool request_names_problem(const struct request *request);
 
-/* What a suite with problems of its own takes from a request: the kernels that its globs match (every built-in if there
- * are none), in order, into an array of room; the seed; the largest thread count (0: none given). */
-int request_kernels(const struct request *request, const struct attn_kernel **kernels, size_t room, size_t *count,
-                    struct error *error);
+/* --seed, the config's seed, or 1. */
 uint64_t request_seed(const struct request *request);
-int request_threads(const struct request *request, const struct topology *topology);
 
 /* Expands to points: resolves kernel globs against the registry, placements against the topology, checks what each kernel
  * refuses (skip_reason), counts before expanding. zero_ok as in spec_validate. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Sums over 2^40 rows of 2^40 keys, and window ends near INT64_MAX, need more than 64 bits. */
-__extension__ typedef __int128 wide;
+typedef __int128 wide;
 
 static wide clamp(wide x, wide low, wide high)
 {

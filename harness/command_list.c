@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * attnbench list: what this build has, and why some of it cannot run here. Every list is made as JSON and printed from
+ * there, so that both forms tell the same.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../kernels/schedule/schedule.h"
+#include "arguments.h"
+#include "commands.h"
+#include "config.h"
+#include "intern.h"
+#include "isa.h"
+#include "models.h"
+#include "registry.h"
+#include "rules.h"
+#include "text.h"
+
+static const char help[] =
+    "Usage: attnbench list [--json] [kernels|rules|schedules|placements|configs|models|counters ...]\n"
+    "\n"
+    "What this build has, with the reason where something cannot run here. Without an argument: everything.\n"
+    "\n"
+    "  --json  the same as one JSON object\n"
+    "  --help  this text\n"
+    "\n"
+    "Exit codes: 0 ok, 2 usage, 5 the output could not be written.\n";
+
+static const struct {
+    const char *name, *summary;
+} placements[] = {
+    {"compact", "one thread a core in logical order, then the second hardware threads"},
+    {"scatter", "round robin over sockets, NUMA nodes, L3 caches"},
+    {"smt", "all hardware threads of a core before the next core"},
+    {"core:I", "the hardware threads of core I (hwloc's logical number among usable ones)"},
+    {"l3:I", "those that share L3 cache I, one a core first"},
+    {"numa:I", "those of NUMA node I, one a core first"},
+    {"socket:I", "those of socket I, one a core first"},
+    {"all", "every usable hardware thread"},
+    {"none", "threads are not bound"},
+    {"0,2-5", "these CPUs by the operating system's numbers, thread by thread"},
+};
+
+static json_t *entry(const char *name, const char *summary)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "name", json_string(name));
+    json_object_set_new(object, "summary", summary ? json_string(summary) : json_null());
+    return object;
+}
+
+/* Names of the bits set, of at most `count`. */
+static json_t *bit_names(uint64_t bits, int count, const char *(*name)(int))
+{
+    json_t *names = json_array();
+    for (int bit = 0; bit < count; bit++)
+        if (bits & ATTN_BIT(bit))
+            json_array_append_new(names, json_string(name(bit)));
+    return names;
+}
+
+static const char *rule_text(int rule)
+{
+    return rule_name((enum attn_rule)rule);
+}
+
+static const char *dtype_text(int dtype)
+{
+    return dtype_name((enum attn_dtype)dtype);
+}
+
+static json_t *list_kernels(void)
+{
+    json_t *array = json_array();
+    for (const struct attn_kernel *const *k = attn_registry; *k; k++) {
+        json_t *object = entry((*k)->name, (*k)->summary);
+        uint64_t lacking = (*k)->isa & ~isa_available();
+        json_object_set_new(object, "source", json_string("builtin"));
+        json_object_set_new(object, "isa", json_string(isa_names((*k)->isa)));
+        json_object_set_new(object, "rules", bit_names((*k)->rules, ATTN_MATMUL + 1, rule_text));
+        json_object_set_new(object, "dtypes", bit_names((*k)->dtypes, ATTN_F16 + 1, dtype_text));
+        json_object_set_new(object, "runs_here", json_boolean(!lacking));
+        json_object_set_new(object, "reason",
+                            lacking ? json_sprintf("not here: this machine lacks %s", isa_names(lacking))
+                                    : json_null());
+        json_array_append_new(array, object);
+    }
+    return array;
+}
+
+static json_t *list_rules(void)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < rules_built_count; i++) {
+        const struct rule_info *rule = &rules_built[i];
+        json_t *object = entry(rule_name(rule->rule), rule->summary);
+        json_object_set_new(object, "definition", json_string(rule->definition));
+        json_object_set_new(object, "flops_useful", json_string(rule->flops_useful));
+        json_object_set_new(object, "flops_dense", json_string(rule->flops_dense));
+        json_object_set_new(object, "bytes_min", json_string(rule->bytes_min));
+        json_object_set_new(object, "tokens", json_string(rule->tokens));
+        json_array_append_new(array, object);
+    }
+    return array;
+}
+
+static json_t *list_schedules(void)
+{
+    json_t *array = json_array();
+    json_array_append_new(array, entry("auto", "one choice a point: bhq, or serial at 1 thread"));
+    for (const struct attn_schedule *const *s = attn_schedules; *s; s++)
+        json_array_append_new(array, entry((*s)->name, (*s)->summary));
+    return array;
+}
+
+static json_t *list_placements(void)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < sizeof placements / sizeof placements[0]; i++)
+        json_array_append_new(array, entry(placements[i].name, placements[i].summary));
+    return array;
+}
+
+static bool is_listed(const json_t *array, const char *name)
+{
+    size_t i;
+    const json_t *object;
+    json_array_foreach((json_t *)array, i, object)
+    {
+        if (strcmp(json_string_value(json_object_get(object, "name")), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void add_config(json_t *array, const char *folder, const char *file)
+{
+    const char *name = intern_format("%.*s", (int)(strlen(file) - strlen(".yaml")), file);
+    const char *path = intern_format("%s/%s", folder, file);
+    if (is_listed(array, name))
+        return;
+    struct config config;
+    struct error error;
+    int code = config_read(path, &config, &error);
+    json_t *object = entry(name, code ? NULL : config.description);
+    json_object_set_new(object, "file", json_string(path));
+    json_object_set_new(object, "reason", code ? json_sprintf("not understood: %s", error.text) : json_null());
+    json_array_append_new(array, object);
+    if (!code)
+        config_release(&config);
+}
+
+static int is_yaml(const struct dirent *file)
+{
+    const char *dot = strrchr(file->d_name, '.');
+    return dot && dot > file->d_name && strcmp(dot, ".yaml") == 0;
+}
+
+static json_t *list_configs(void)
+{
+    json_t *array = json_array();
+    const char *folders[4];
+    int count = config_folders(folders, 4);
+    for (int i = 0; i < count; i++) {
+        struct dirent **files = NULL;
+        int found = scandir(folders[i], &files, is_yaml, alphasort);
+        for (int f = 0; f < found; f++) {
+            add_config(array, folders[i], files[f]->d_name);
+            free(files[f]);
+        }
+        free(files);
+    }
+    return array;
+}
+
+static json_t *list_models(void)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < models_count; i++) {
+        const struct model *m = &models[i];
+        json_t *object = entry(m->name, m->source);
+        json_object_set_new(object, "H", json_integer(m->H));
+        json_object_set_new(object, "H_kv", json_integer(m->H_kv));
+        json_object_set_new(object, "D", json_integer(m->D));
+        json_object_set_new(object, "D_v", json_integer(m->D_v));
+        json_object_set_new(object, "S", json_integer(m->S));
+        json_object_set_new(object, "causal", json_string(causal_name(m->causal)));
+        json_object_set_new(object, "window", m->window ? json_integer(m->window) : json_null());
+        json_object_set_new(object, "softcap", m->softcap > 0 ? json_real(m->softcap) : json_null());
+        json_object_set_new(object, "scale", m->scale > 0 ? json_real(m->scale) : json_null());
+        json_object_set_new(object, "bias", json_boolean(m->bias));
+        json_object_set_new(object, "decodes", json_boolean(m->decodes));
+        json_array_append_new(array, object);
+    }
+    return array;
+}
+
+static json_t *list_counters(void)
+{
+    json_t *array = json_array();
+    json_array_append_new(array, entry("none", "none here: this build reads no hardware counters (likwid, perf)"));
+    return array;
+}
+
+static void print_string(FILE *file, const json_t *object, const char *field, const char *label)
+{
+    const char *text = json_string_value(json_object_get(object, field));
+    if (text && *text)
+        fprintf(file, "%s%s", label, text);
+}
+
+static void print_details(FILE *file, const json_t *object)
+{
+    static const char *const formulas[] = {"definition", "flops_useful", "flops_dense", "bytes_min", "tokens"};
+    const json_t *size = json_object_get(object, "H");
+    print_string(file, object, "isa", "; needs ");
+    print_string(file, object, "reason", "; ");
+    fputc('\n', file);
+    if (size)
+        fprintf(file, "      H %lld, kv-heads %lld, D %lld, value-dim %lld, S %lld, causal %s%s\n",
+                (long long)json_integer_value(size), (long long)json_integer_value(json_object_get(object, "H_kv")),
+                (long long)json_integer_value(json_object_get(object, "D")),
+                (long long)json_integer_value(json_object_get(object, "D_v")),
+                (long long)json_integer_value(json_object_get(object, "S")),
+                json_string_value(json_object_get(object, "causal")),
+                json_is_true(json_object_get(object, "decodes")) ? "; --decode" : "");
+    for (size_t i = 0; i < sizeof formulas / sizeof formulas[0]; i++) {
+        print_string(file, object, formulas[i], intern_format("      %-13s ", formulas[i]));
+        if (json_object_get(object, formulas[i]))
+            fputc('\n', file);
+    }
+}
+
+static void print_list(FILE *file, const char *title, const json_t *array)
+{
+    size_t i, width = 0;
+    const json_t *object;
+    fprintf(file, "%s\n", title);
+    json_array_foreach((json_t *)array, i, object)
+    {
+        size_t columns = text_columns(json_string_value(json_object_get(object, "name")));
+        width = columns > width ? columns : width;
+    }
+    json_array_foreach((json_t *)array, i, object)
+    {
+        const char *summary = json_string_value(json_object_get(object, "summary"));
+        fprintf(file, "  %-*s  %s", (int)width, json_string_value(json_object_get(object, "name")),
+                summary ? summary : "");
+        print_details(file, object);
+    }
+}
+
+static const struct {
+    const char *name;
+    json_t *(*make)(void);
+} lists[] = {
+    {"kernels", list_kernels}, {"rules", list_rules},   {"schedules", list_schedules}, {"placements", list_placements},
+    {"configs", list_configs}, {"models", list_models}, {"counters", list_counters},
+};
+enum { LISTS = sizeof lists / sizeof lists[0] };
+
+enum { FLAG_JSON = ARGUMENTS_LONG_ONLY, FLAG_HELP };
+
+/* wanted: [LISTS], set for what was named; all if nothing was. */
+static int parse(int argc, char **argv, bool *wanted, bool *json, bool *wants_help, struct error *error)
+{
+    static const struct option long_flags[] = {
+        {"json", no_argument, NULL, FLAG_JSON}, {"help", no_argument, NULL, FLAG_HELP}, {0}};
+    struct arguments arguments = {argc, argv, ":h", long_flags};
+    const char *value;
+    int flag = arguments_next(&arguments, true, &value, error);
+    for (; flag > 0; flag = arguments_next(&arguments, false, &value, error)) {
+        *json |= flag == FLAG_JSON;
+        *wants_help |= flag == FLAG_HELP || flag == 'h';
+    }
+    if (flag < 0)
+        return flag;
+    for (int i = 0; i < LISTS; i++)
+        wanted[i] = optind == argc;
+    for (int a = optind; a < argc; a++) {
+        char shown[QUOTED_BYTES];
+        int i = 0;
+        while (i < LISTS && strcmp(lists[i].name, argv[a]) != 0)
+            i++;
+        if (i == LISTS)
+            return error_usage(error, "no list %s (kernels, rules, schedules, placements, configs, models, counters)",
+                               quoted(argv[a], shown));
+        wanted[i] = true;
+    }
+    return 0;
+}
+
+int command_list(int argc, char **argv, struct error *error)
+{
+    bool wanted[LISTS] = {false}, json = false, wants_help = false;
+    int code = parse(argc, argv, wanted, &json, &wants_help, error);
+    if (code)
+        return code;
+    if (wants_help) {
+        fputs(help, stdout);
+        return EXIT_OK;
+    }
+    json_t *all = json_object();
+    bool first = true;
+    for (int i = 0; i < LISTS; i++) {
+        if (!wanted[i])
+            continue;
+        json_t *list = lists[i].make();
+        json_object_set_new(all, lists[i].name, list);
+        if (!json && !first)
+            putchar('\n');
+        if (!json)
+            print_list(stdout, lists[i].name, list);
+        first = false;
+    }
+    if (json) {
+        json_dumpf(all, stdout, JSON_INDENT(2));
+        putchar('\n');
+    }
+    json_decref(all);
+    return EXIT_OK;
+}
