@@ -78,9 +78,10 @@ static void attend(const struct attn_problem *problem, const struct attn_args *a
         int64_t row = ((span->split * problem->B + b) * problem->H + h) * problem->S_q + i;
         args->row_max[row] = row_max;
         args->row_sum[row] = row_sum;
-    } else if (row_sum != 0) { /* zero: no key is allowed, and all weights stay zero */
+    } else {
         for (int64_t j = k0; j < k1; j++)
-            weight[j - k0] /= row_sum;
+            if (allowed(problem, args, b, h, i, j))
+                weight[j - k0] /= row_sum;
     }
     if (problem->flags & ATTN_FLAG_WEIGHTS) {
         float *returned = (float *)args->weights.data + offset(&args->weights, b, h, i, 0);

@@ -181,25 +181,27 @@ static void hide_by_position(const struct view *view, const struct strip *strip,
     }
 }
 
-/* Bias and mask, whose strides may be anything; notes which rows have a key left. */
-static void hide_by_element(const struct view *view, struct strip *strip, int64_t j0, int64_t j1)
+/* What is added to the score of query i and key j, in natural units; -inf where bias or mask hide the key. */
+SIMD_INLINE float added_to(const struct view *view, int64_t i, int64_t j)
 {
     const struct attn_tensor *bias = &view->args->bias, *mask = &view->args->mask;
+    if (view->mask && !view->mask[i * mask->stride[2] + j * mask->stride[3]])
+        return -INFINITY;
+    return view->bias ? view->bias[i * bias->stride[2] + j * bias->stride[3]] : 0;
+}
+
+/* Bias and mask; notes which rows have a key left. */
+static void hide_by_element(const struct view *view, struct strip *strip, int64_t j0, int64_t j1)
+{
     const int lanes = strip->vectors * LANES;
     for (int row = 0; row < strip->rows; row++) {
-        const float *bias_row = view->bias ? view->bias + (strip->i0 + row) * bias->stride[2] : NULL;
-        const uint8_t *mask_row = view->mask ? view->mask + (strip->i0 + row) * mask->stride[2] : NULL;
         int64_t first, last;
         visible(view, strip->i0 + row, &first, &last);
         for (int64_t j = first > j0 ? first : j0; j < least(last, j1); j++) {
             float *score = &view->tile[(j - j0) * lanes + row];
-            float added = bias_row ? bias_row[j * bias->stride[3]] : 0;
-            if (added == -INFINITY || (mask_row && !mask_row[j * mask->stride[3]])) {
-                *score = -INFINITY;
-            } else {
-                *score += added * LOG2_E;
-                strip->seen[row] = true;
-            }
+            const float added = added_to(view, strip->i0 + row, j);
+            *score = added == -INFINITY ? -INFINITY : *score + added * LOG2_E;
+            strip->seen[row] |= added != -INFINITY;
         }
     }
 }
@@ -357,21 +359,26 @@ static void begin_strip(const struct view *view, struct strip *strip, int64_t i0
     memset(strip->out, 0, (size_t)(view->problem->D_v * strip->vectors * LANES) * sizeof(float));
 }
 
-/* Raw scores of one row, in place, to its weights; zero where no key was looked at. */
+/* Raw scores of one row, in place, to its weights; zero where a key is hidden. */
 static void finish_weights(const struct view *view, const struct strip *strip, int row, float inverse)
 {
-    float *weights = view->weights + (strip->i0 + row) * view->args->weights.stride[2];
+    const int64_t i = strip->i0 + row;
+    float *weights = view->weights + i * view->args->weights.stride[2];
     const f32x4 max = f32x4_all(strip->max[row]);
-    int64_t j = strip->first;
-    memset(weights + view->k0, 0, (size_t)(strip->first - view->k0) * sizeof(float));
-    memset(weights + strip->last, 0, (size_t)(view->k1 - strip->last) * sizeof(float));
-    if (!strip->seen[row]) {
-        memset(weights + strip->first, 0, (size_t)(strip->last - strip->first) * sizeof(float));
+    int64_t first, last, j;
+    visible(view, i, &first, &last);
+    if (!strip->seen[row])
+        last = first;
+    memset(weights + view->k0, 0, (size_t)(first - view->k0) * sizeof(float));
+    memset(weights + last, 0, (size_t)(view->k1 - last) * sizeof(float));
+    if (isnan(inverse)) { /* 0 * NaN would show in hidden keys as well */
+        for (j = first; j < last; j++)
+            weights[j] = added_to(view, i, j) == -INFINITY ? 0 : NAN;
         return;
     }
-    for (; j + LANES <= strip->last; j += LANES)
+    for (j = first; j + LANES <= last; j += LANES)
         f32x4_store_unaligned(weights + j, f32x4_exp2(f32x4_load_unaligned(weights + j) - max) * f32x4_all(inverse));
-    for (; j < strip->last; j++)
+    for (; j < last; j++)
         weights[j] = f32x4_exp2(f32x4_all(weights[j]) - max)[0] * inverse;
 }
 
