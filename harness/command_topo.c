@@ -282,11 +282,11 @@ static int print_text(const struct topology *topology, const struct topo_options
         printf("\n%-12s %7s  CPUs in thread order (core:I: as above)\n", "placement", "threads");
     }
     for (int i = 0; (code = next_placement(topology, options, i, &placement, &reason, error)) == 0; i++) {
+        const bool in_tree = options->place_count == 0 && strncmp(placement.name, "core:", 5) == 0;
         char *cpus = cpu_list_format(placement.cpus, placement.bound ? placement.threads : 0);
-        printf("%-12s %7d  %s\n", placement.name, placement.threads,
-               reason            ? reason
-               : placement.bound ? cpus
-                                 : "not bound");
+        const char *shown = placement.bound ? cpus : "not bound";
+        if (!in_tree)
+            printf("%-12s %7d  %s\n", placement.name, placement.threads, reason ? reason : shown);
         free(cpus);
         placement_release(&placement);
     }
