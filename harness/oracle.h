@@ -24,12 +24,14 @@
  *      + o * (errors of the partial sums P_k of the row sum, division, a few more)        2 sum P_k^2 + n/3 + ... + 8
  *      + at each new running maximum, in natural order, an inexact factor on what was summed so far
  * and, for bf16 and f16, P rounded to the dtype for the numerator alone (unit u_p, or 2^-25 absolute where f16 runs
- * subnormal). For errors that are not small the first term is multiplied by exp(2 r), r = lambda max_j sd(rho_j), and
+ * subnormal; twice that, since the rounded values may repeat from block to block). For errors that are not small the first term is multiplied by exp(2 r), r = lambda max_j sd(rho_j), and
  * never taken larger than the range of v, where every weighted mean lies.
  *
  * Coherent parts do not average out and are added as magnitudes: the relative error of the constants scale and log2(e)
- * (4u |sum p (s-m)(v-o)|), the final rounding, P rounded after normalising, subnormal steps (n+2) 2^-149 of the sums,
- * weights that underflow (2^-125 max|v| each); vdpbf16ps flushes subnormals, so for bf16 the steps are 2^-126.
+ * (4u |sum p (s-m)(v-o)|), the final rounding and P rounded after normalising (1.5-fold: a bound should not be met by
+ * them alone), subnormal steps (n+2) 2^-149 of the sums and that of out, weights that underflow (2^-125 max|v| each).
+ * Equal scores make equal terms, whose rounding errors repeat too: each key whose score an earlier one has adds
+ * u |partial sum|. vdpbf16ps flushes subnormals, so for bf16 the steps are 2^-126.
  *
  *   bound = lambda sqrt(variance) + coherent,   sigma = sqrt(variance + coherent^2),   lambda = 10
  *

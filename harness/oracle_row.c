@@ -22,9 +22,9 @@
 struct dtype_model dtype_model(enum attn_dtype dtype)
 {
     if (dtype == ATTN_BF16) /* vdpbf16ps flushes subnormals of inputs and sums */
-        return (struct dtype_model){0x1p-9, 0x1p-9, 0x1p-126, 0x1p-126, 0x1p-126, 0x1.ffp127};
+        return (struct dtype_model){0x1p-8, 0x1p-8, 0x1p-126, 0x1p-126, 0x1p-126, 0x1.ffp127};
     if (dtype == ATTN_F16)
-        return (struct dtype_model){0x1p-12, 0x1p-12, 0x1p-25, 0x1p-149, 0x1p-25, 65520.0};
+        return (struct dtype_model){0x1p-11, 0x1p-11, 0x1p-25, 0x1p-149, 0x1p-25, 65520.0};
     return (struct dtype_model){UNIT, 0, 0, 0x1p-149, 0x1p-149, FLT_MAX};
 }
 
@@ -37,6 +37,11 @@ int row_scratch_create(struct row_scratch *scratch, const struct attn_problem *p
     scratch->variance = calloc(padded, sizeof *scratch->variance);
     scratch->weight = calloc(padded, sizeof *scratch->weight);
     scratch->allowed = calloc(padded, sizeof *scratch->allowed);
+    scratch->repeated = calloc(padded, sizeof *scratch->repeated);
+    scratch->seen_size = 16;
+    while (scratch->seen_size < 2 * padded)
+        scratch->seen_size *= 2;
+    scratch->seen = calloc(scratch->seen_size, sizeof *scratch->seen);
     scratch->sums = calloc((size_t)problem->D_v, ROW_SUMS * sizeof *scratch->sums);
     if (scratch->q && scratch->narrow && scratch->score && scratch->variance && scratch->weight && scratch->allowed &&
         scratch->sums)
@@ -53,6 +58,8 @@ void row_scratch_destroy(struct row_scratch *scratch)
     free(scratch->variance);
     free(scratch->weight);
     free(scratch->allowed);
+    free(scratch->repeated);
+    free(scratch->seen);
     free(scratch->sums);
     memset(scratch, 0, sizeof *scratch);
 }
@@ -110,7 +117,8 @@ struct row {
     double maximum, sum; /* of the allowed scores; of exp(score - maximum) */
     double worst;        /* largest standard deviation of a score that matters */
     double mean;         /* weighted mean of score - maximum */
-    double weight_square, prefix_square, variance_sum, rescale_square; /* sums over keys, see finish_columns */
+    double weight_square, prefix_square, variance_sum, rescale_square,
+        repeated_prefix; /* sums over keys, see finish_columns */
     int64_t underflows;
     bool undetermined; /* anything is right */
     bool not_a_number; /* the result is not finite */
@@ -155,6 +163,26 @@ static void score_keys(struct row *row, struct row_scratch *scratch)
     }
 }
 
+/* Marks the keys whose score, as a float, an earlier allowed key has too. */
+static void mark_repeated(int64_t keys, struct row_scratch *scratch)
+{
+    size_t mask = scratch->seen_size - 1;
+    memset(scratch->seen, 0xff, scratch->seen_size * sizeof *scratch->seen); /* no finite float's pattern */
+    for (int64_t k = 0; k < keys; k++) {
+        float score = (float)scratch->score[k];
+        uint32_t bits;
+        memcpy(&bits, &score, sizeof bits);
+        scratch->repeated[k] = 0;
+        if (!scratch->allowed[k])
+            continue;
+        size_t slot = (bits * 0x9e3779b1u >> 7) & mask;
+        while (scratch->seen[slot] != UINT32_MAX && scratch->seen[slot] != bits)
+            slot = (slot + 1) & mask;
+        scratch->repeated[k] = scratch->seen[slot] == bits;
+        scratch->seen[slot] = bits;
+    }
+}
+
 /* Softmax over the allowed keys; completes the variances and gathers the sums that the bounds need. */
 static void weigh_keys(struct row *row, struct row_scratch *scratch)
 {
@@ -175,6 +203,7 @@ static void weigh_keys(struct row *row, struct row_scratch *scratch)
         scratch->weight[k] = scratch->allowed[k] ? exp(below) : 0;
         row->sum += scratch->weight[k];
     }
+    mark_repeated(keys, scratch);
     double prefix = 0, running = -INFINITY;
     for (int64_t k = 0; k < keys; k++) {
         if (!scratch->allowed[k])
@@ -193,6 +222,7 @@ static void weigh_keys(struct row *row, struct row_scratch *scratch)
         }
         prefix += p;
         row->prefix_square += prefix * prefix;
+        row->repeated_prefix += scratch->repeated[k] ? prefix : 0;
         row->weight_square += p * p;
         row->variance_sum += p * p * variance;
         if (p > 0)
@@ -202,7 +232,8 @@ static void weigh_keys(struct row *row, struct row_scratch *scratch)
 }
 
 /* One key's part in the sums over keys, all columns: [0] p v, [1] squared partial sums of it, [2] (c + g) v^2, [3] c v,
- * [4] p (s - max) v. */
+ * [4] p (s - max) v. (Two more are rare: [5] squared partial sums at rescales, [6] |partial sum| at repeated scores.)
+ */
 static void add_value(const float *restrict value, int64_t D_v, double p, double c, double g, double ps,
                       double *restrict sums)
 {
@@ -220,9 +251,9 @@ static void add_value(const float *restrict value, int64_t D_v, double p, double
 }
 
 /* Sums over keys; a rescale at each new maximum multiplies what was summed so far by an inexact exp. */
-static void sum_values(const struct row *row, struct row_scratch *scratch, const struct dtype_model *model,
-                       double *rescale)
+static void sum_values(const struct row *row, struct row_scratch *scratch, const struct dtype_model *model)
 {
+    double *rescale = scratch->sums + 5 * row->problem->D_v, *repeated = scratch->sums + 6 * row->problem->D_v;
     int64_t D_v = row->problem->D_v, keys = row->hi - row->lo;
     double running = -INFINITY, roundings = VARIANCE * (2 + (double)row->count / 6);
     const float *values = row->keys->values + (row->lo - row->keys->lo) * D_v;
@@ -236,15 +267,17 @@ static void sum_values(const struct row *row, struct row_scratch *scratch, const
         running = s > running ? s : running;
         if (p == 0 && row->finite)
             continue;
-        double rounding_p = fmax(model->unit_p * p, fmin(p, model->tiny_p));
+        double rounding_p = 2 * fmax(model->unit_p * p, fmin(p, model->tiny_p));
         double ps = p > 0 ? p * (s - row->maximum) : 0;
         add_value(values + k * D_v, D_v, p, p * p * scratch->variance[k],
                   p * p * roundings + rounding_p * rounding_p / 3, ps, scratch->sums);
+        for (int64_t d = 0; d < D_v && scratch->repeated[k]; d++)
+            repeated[d] += fabs(scratch->sums[d]);
     }
 }
 
 static void finish_columns(const struct row *row, const struct row_scratch *scratch, const struct dtype_model *model,
-                           const double *rescale, const struct row_result *result)
+                           const struct row_result *result)
 {
     int64_t D_v = row->problem->D_v;
     const double *sums = scratch->sums;
@@ -260,10 +293,11 @@ static void finish_columns(const struct row *row, const struct row_scratch *scra
         double spread = sqrt(fmax(0, sums[2 * D_v + d] - 2 * o * a + o * o * row->variance_sum));
         double centered = fmin(growth * spread, range);
         double variance = centered * centered + VARIANCE * (2 * sums[D_v + d] + n / 3 * o * o) + o * o * sum_variance +
-                          2 * exp_variance * rescale[d];
+                          2 * exp_variance * sums[5 * D_v + d];
         double coherent = 4 * UNIT * fmin(fabs(sums[4 * D_v + d] - o * row->mean), range / (4 * UNIT)) +
-                          (model->unit + model->unit_p) * fabs(o) + (n + 2) * model->tiny + model->tiny_out +
-                          (double)row->underflows * 0x1p-125 * magnitude;
+                          UNIT * (sums[6 * D_v + d] + row->repeated_prefix * fabs(o)) +
+                          1.5 * (model->unit + model->unit_p) * fabs(o) + (n + 2) * model->tiny +
+                          2.5 * model->tiny_out + (double)row->underflows * 0x1p-125 * magnitude;
         result->out[d] = o;
         result->sigma[d] = sqrt(variance + coherent * coherent);
         result->bound[d] = ORACLE_LAMBDA * sqrt(variance) + coherent;
@@ -285,7 +319,7 @@ static void finish_weights(const struct row *row, const struct row_scratch *scra
         int64_t j = row->lo + k;
         double p = scratch->weight[k], below = scratch->score[k] - row->maximum;
         double relative = growth * (scratch->variance[k] + row->variance_sum) + sum_variance;
-        double coherent = 4 * UNIT * fabs(below - row->mean) + model->unit_p;
+        double coherent = UNIT * (4 * fabs(below - row->mean) + row->repeated_prefix) + model->unit_p;
         result->weights[j] = p;
         result->weight_bound[j] =
             p > 0 ? fmin(p * (ORACLE_LAMBDA * sqrt(relative) + coherent) + 0x1p-125, 1.0) : 0x1p-125;
@@ -357,10 +391,9 @@ void oracle_row(const struct attn_problem *problem, const struct attn_args *inpu
     score_keys(&row, scratch);
     weigh_keys(&row, scratch);
     if (row.count > 0 && !row.not_a_number && !row.undetermined) {
-        double *rescale = result->sigma; /* holds this sum until finish_columns overwrites it */
         memset(scratch->sums, 0, (size_t)D_v * ROW_SUMS * sizeof *scratch->sums);
-        sum_values(&row, scratch, &model, rescale);
-        finish_columns(&row, scratch, &model, rescale, result);
+        sum_values(&row, scratch, &model);
+        finish_columns(&row, scratch, &model, result);
         if (result->weights)
             finish_weights(&row, scratch, &model, result);
     }

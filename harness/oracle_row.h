@@ -31,9 +31,12 @@ struct row_scratch {
     float *narrow;                     /* [D] */
     double *score, *variance, *weight; /* [keys] score, variance of its error, softmax weight */
     uint8_t *allowed;                  /* [keys] */
-    double *sums;                      /* [ROW_SUMS][D_v] */
+    uint8_t *repeated;                 /* [keys] an earlier key has the same score */
+    uint32_t *seen;                    /* [seen_size] hash table of scores, a power of 2 */
+    size_t seen_size;
+    double *sums; /* [ROW_SUMS][D_v] */
 };
-enum { ROW_SUMS = 5 };
+enum { ROW_SUMS = 7 };
 
 int row_scratch_create(struct row_scratch *scratch, const struct attn_problem *problem, int64_t keys);
 void row_scratch_destroy(struct row_scratch *scratch);
