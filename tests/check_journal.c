@@ -246,8 +246,8 @@ static void foreign_files_are_refused_and_left_alone(void **state)
         "{\"schema\":\"attnbench.context/1\"}\n{\"schema\":\"attnbench.result/1\",\"status\":\"ok\"}\n",
         "{\"schema\":\"attnbench.context/1\"}\n\n{\"schema\":\"attnbench.context/1\"}\n",
         "{\"schema\":\"attnbench.context/1\",\"schema\":\"attnbench.context/1\"}\n",
-        "\x7f"
-        "ELF\x02\x01\n",
+        ("\x7f"
+         "ELF\x02\x01\n"),
     };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         char after[4096];

@@ -223,6 +223,10 @@ static void a_second_try_replaces_a_failure(void **state)
     text = printed(records, true, false, false);
     assert_non_null(strstr(text, "1 point: 1 ok, 0 skipped, 0 wrong, 0 failed\n"));
     free(text);
+    json_array_append_new(records, json_deep_copy(again)); /* as in a file merged from two machines */
+    text = printed(records, true, false, false);
+    assert_non_null(strstr(text, "2 points: 2 ok, 0 skipped, 0 wrong, 0 failed\n"));
+    free(text);
     json_decref(records);
 }
 
