@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * causal_off_by_one: the causal line (and a window) stands one key too far to the right, so that a query sees its
+ * successor. Shows only in problems with a causal mask or a window.
+ */
+#include "base.h"
+
+static bool allowed(const struct attn_problem *problem, const struct attn_args *args, int64_t b, int64_t h, int64_t i,
+                    int64_t j)
+{
+    return base_allowed_by_length(problem, b, j) && base_allowed_by_position(problem, b, i, j, 1) &&
+           base_allowed_by_element(args, b, h, i, j);
+}
+
+static int run(const struct attn_problem *problem, const struct attn_args *args, const struct attn_span *span,
+               int32_t phase, void *state, void *scratch)
+{
+    static const struct base_steps steps = {.allowed = allowed};
+    (void)phase;
+    (void)state;
+    return base_run(problem, args, span, &steps, scratch);
+}
+
+const struct attn_kernel attn_kernel_causal_off_by_one = {
+    .abi = ATTN_ABI,
+    .struct_size = sizeof(struct attn_kernel),
+    .name = "causal_off_by_one",
+    .summary = "planted fault: the causal line stands one key too far",
+    .rules = ATTN_BIT(ATTN_SCALED_DOT_PRODUCT),
+    .dtypes = ATTN_BIT(ATTN_F32),
+    .plan = base_plan,
+    .run = run,
+};
