@@ -82,7 +82,7 @@ const struct key keys[KEY_COUNT] = {
     [KEY_LAUNCHES] = {"launches", KEY_GROUP_EFFORT, "N", "Fresh worker processes a point (1)", ALL, read_count, NULL},
     [KEY_QUICK_CHECK] = {"quick-check", KEY_GROUP_EFFORT, NULL, "Everything in under 10 s, marked as rough", ALL,
                          read_boolean, NULL},
-    [KEY_POINT_TIMEOUT] = {"point-timeout", KEY_GROUP_EFFORT, "TIME", "A point that takes longer ends as failed (60s)",
+    [KEY_POINT_TIMEOUT] = {"point-timeout", KEY_GROUP_RUN, "TIME", "A point that takes longer ends as failed (60s)",
                            ALL, read_duration, NULL},
     [KEY_COUNTERS] = {"counters", KEY_GROUP_EFFORT, "none", "Hardware counters (none; list counters)", ALL,
                       read_counters, NULL},
