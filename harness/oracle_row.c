@@ -204,17 +204,16 @@ static void weigh_keys(struct row *row, struct row_scratch *scratch)
         row->sum += scratch->weight[k];
     }
     mark_repeated(keys, scratch);
-    double prefix = 0, running = -INFINITY;
+    double prefix = 0, running = -INFINITY, worst = 0, mean = 0, scale = 1 / row->sum;
+    double absolute = VARIANCE * EXP_UNITS * EXP_UNITS + row->absolute * row->absolute;
     for (int64_t k = 0; k < keys; k++) {
         if (!scratch->allowed[k])
             continue;
-        double below = scratch->score[k] - row->maximum, p = scratch->weight[k] / row->sum;
-        double variance = VARIANCE * (scratch->variance[k] + 3 * below * below + EXP_UNITS * EXP_UNITS) +
-                          row->absolute * row->absolute;
+        double below = scratch->score[k] - row->maximum, p = scratch->weight[k] * scale;
+        double variance = VARIANCE * (scratch->variance[k] + 3 * below * below) + absolute;
         scratch->weight[k] = p;
         scratch->variance[k] = variance;
-        if (below > -120 && variance > row->worst)
-            row->worst = variance;
+        worst = below > -120 && variance > worst ? variance : worst;
         row->underflows += below < EXP_UNDERFLOW;
         if (scratch->score[k] > running) {
             running = scratch->score[k];
@@ -225,55 +224,97 @@ static void weigh_keys(struct row *row, struct row_scratch *scratch)
         row->repeated_prefix += scratch->repeated[k] ? prefix : 0;
         row->weight_square += p * p;
         row->variance_sum += p * p * variance;
-        if (p > 0)
-            row->mean += p * below;
+        mean += p > 0 ? p * below : 0;
     }
-    row->worst = sqrt(row->worst);
+    row->mean = mean;
+    row->worst = sqrt(worst);
 }
 
-/* One key's part in the sums over keys, all columns: [0] p v, [1] squared partial sums of it, [2] (c + g) v^2, [3] c v,
- * [4] p (s - max) v. (Two more are rare: [5] squared partial sums at rescales, [6] |partial sum| at repeated scores.)
- */
-static void add_value(const float *restrict value, int64_t D_v, double p, double c, double g, double ps,
-                      double *restrict sums)
+/* One key's part in the sums over keys. */
+struct term {
+    const float *value;
+    double p, first, spread, scaled;
+};
+
+enum { TERMS = 4 }; /* keys added in one pass over the columns, to save loads and stores of the sums */
+
+/* Sums over keys, all columns: [0] p v, [1] squared partial sums of it, [2] (c + g) v^2, [3] c v, [4] p (s - max) v.
+ * (Two more are rare: [5] squared partial sums at rescales, [6] |partial sum| at repeated scores.) */
+static inline void add_terms(const struct term *term, int terms, int64_t D_v, double *restrict sums)
 {
     double *restrict out = sums, *restrict prefix = sums + D_v, *restrict spread = sums + 2 * D_v;
     double *restrict first = sums + 3 * D_v, *restrict scaled = sums + 4 * D_v;
     for (int64_t d = 0; d < D_v; d++) {
-        double v = value[d];
-        double o = out[d] + p * v;
+        double o = out[d], oo = prefix[d], vv = spread[d], cv = first[d], sv = scaled[d];
+        for (int t = 0; t < terms; t++) {
+            double v = term[t].value[d];
+            o += term[t].p * v;
+            oo += o * o;
+            vv += term[t].spread * (v * v);
+            cv += term[t].first * v;
+            sv += term[t].scaled * v;
+        }
         out[d] = o;
-        prefix[d] += o * o;
-        spread[d] += (c + g) * (v * v);
-        first[d] += c * v;
-        scaled[d] += ps * v;
+        prefix[d] = oo;
+        spread[d] = vv;
+        first[d] = cv;
+        scaled[d] = sv;
     }
 }
 
-/* Sums over keys; a rescale at each new maximum multiplies what was summed so far by an inexact exp. */
+static void add_all(const struct term *term, int terms, int64_t D_v, double *sums)
+{
+    if (terms == TERMS) {
+        const struct term four[TERMS] = {term[0], term[1], term[2], term[3]};
+        add_terms(four, TERMS, D_v, sums);
+    } else {
+        for (int t = 0; t < terms; t++)
+            add_terms(term + t, 1, D_v, sums);
+    }
+}
+
+/* A rescale at each new maximum multiplies what was summed so far by an inexact exp; a repeated score adds a term whose
+ * rounding error is not independent of the earlier one's. Both look at the partial sums, so what is pending goes first.
+ */
 static void sum_values(const struct row *row, struct row_scratch *scratch, const struct dtype_model *model)
 {
     double *rescale = scratch->sums + 5 * row->problem->D_v, *repeated = scratch->sums + 6 * row->problem->D_v;
     int64_t D_v = row->problem->D_v, keys = row->hi - row->lo;
     double running = -INFINITY, roundings = VARIANCE * (2 + (double)row->count / 6);
     const float *values = row->keys->values + (row->lo - row->keys->lo) * D_v;
+    struct term term[TERMS];
+    int pending = 0;
     for (int64_t k = 0; k < keys; k++) {
         double p = scratch->weight[k], s = scratch->score[k];
         if (!scratch->allowed[k])
             continue;
-        if (s > running && running > -INFINITY)
+        if (s > running && running > -INFINITY) {
+            add_all(term, pending, D_v, scratch->sums);
+            pending = 0;
             for (int64_t d = 0; d < D_v; d++)
                 rescale[d] += scratch->sums[d] * scratch->sums[d];
+        }
         running = s > running ? s : running;
         if (p == 0 && row->finite)
             continue;
-        double rounding_p = 2 * fmax(model->unit_p * p, fmin(p, model->tiny_p));
-        double ps = p > 0 ? p * (s - row->maximum) : 0;
-        add_value(values + k * D_v, D_v, p, p * p * scratch->variance[k],
-                  p * p * roundings + rounding_p * rounding_p / 3, ps, scratch->sums);
+        double tiny = p < model->tiny_p ? p : model->tiny_p, rounding = p * model->unit_p;
+        rounding = rounding > tiny ? rounding : tiny;
+        double c = p * p * scratch->variance[k];
+        term[pending++] = (struct term){
+            .value = values + k * D_v,
+            .p = p,
+            .first = c,
+            .spread = c + p * p * roundings + 4 * rounding * rounding / 3,
+            .scaled = p > 0 ? p * (s - row->maximum) : 0,
+        };
+        if (pending == TERMS || scratch->repeated[k]) {
+            add_all(term, pending, D_v, scratch->sums);
+            pending = 0;
+        }
         for (int64_t d = 0; d < D_v && scratch->repeated[k]; d++)
             repeated[d] += fabs(scratch->sums[d]);
     }
+    add_all(term, pending, D_v, scratch->sums);
 }
 
 static void finish_columns(const struct row *row, const struct row_scratch *scratch, const struct dtype_model *model,

@@ -7,7 +7,7 @@
 
 #include "oracle.h"
 
-enum { PANEL = 8 }; /* keys whose scores are computed side by side */
+enum { PANEL = 4 }; /* keys whose scores are computed side by side */
 
 /* The keys and values of one (b, kv head) as floats (exact for every dtype), keys lo..hi that some query may see. */
 struct key_head {
