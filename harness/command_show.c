@@ -100,6 +100,8 @@ static void print_point(FILE *file, const json_t *record)
     fputs("{\n", file);
     json_object_foreach((json_t *)record, key, value)
     {
+        if (strcmp(key, "repro") == 0) /* stands below, as it is typed */
+            continue;
         json_t *name = json_string(key);
         fprintf(file, "%s  ", gap);
         json_dumpf(name, file, JSON_ENCODE_ANY);

@@ -63,10 +63,16 @@ int export_write(FILE *file, const char *format, const json_t *contexts, const j
 
 int output_flush(FILE *file, const char *what, struct error *error)
 {
-    errno = 0;
-    if (fflush(file) == 0 && !ferror(file))
+    int code;
+    if (fflush(file) != 0) {
+        code = error_system(error, errno, "%s could not be written", what);
+    } else if (ferror(file)) {
+        /* An earlier write failed; why is no longer known. */
+        error_usage(error, "%s could not be written", what);
+        code = -EIO;
+    } else {
         return 0;
-    int code = error_system(error, errno ? errno : EIO, "%s could not be written", what);
+    }
     error->exit_code = EXIT_UNWRITTEN;
     return code;
 }
