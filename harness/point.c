@@ -132,7 +132,7 @@ static void write_problem(FILE *file, const struct problem_spec *s)
         write_flag(file, "--layout", layout_name(s->layout));
     if (s->causal != usual.causal)
         write_flag(file, "--causal", causal_name(s->causal));
-    if (s->kv_lengths != usual.kv_lengths)
+    if (strcmp(s->kv_lengths, usual.kv_lengths) != 0)
         write_flag(file, "--kv-lengths", s->kv_lengths);
     if (s->mask_share >= 0)
         fprintf(file, " --mask random:%s", number_text(s->mask_share, text));
