@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ceiling loops do all of the work that they are credited with: time grows with iterations, every byte read counts,
+ * every byte and no other is written.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
+
+#include <cmocka.h>
+
+#include "harness/isa.h"
+#include "harness/probe.h"
+
+static const int stream_counts[] = {1, 2, 4};
+enum { STREAM_COUNTS = 3, BYTES = 8192, MARGIN = 256 };
+
+static double thread_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* The least of several runs. */
+static double seconds_of(const struct flop_probe *probe, uint64_t iterations)
+{
+    double best = 1e9;
+    for (int i = 0; i < 7; i++) {
+        const double begin = thread_seconds();
+        probe->run(iterations);
+        const double taken = thread_seconds() - begin;
+        best = taken < best ? taken : best;
+    }
+    return best;
+}
+
+static void need(uint64_t isa)
+{
+    if (isa & ~isa_available()) {
+        print_message("this machine lacks %s\n", isa_names(isa & ~isa_available()));
+        skip();
+    }
+}
+
+static void flops_take_time(void **state)
+{
+    const struct flop_probe *probe = *state;
+    need(probe->isa);
+    probe->run(0);
+    const double once = seconds_of(probe, 20000), fourfold = seconds_of(probe, 80000);
+    if (!isa_emulated()) {
+        assert_true(fourfold > 3 * once);
+        assert_true(fourfold < 6 * once);
+        /* No CPU of today starts more than four 512-bit FMAs a cycle, at 10 GHz. */
+        assert_true(probe->flops_per_iteration * 80000 / fourfold < 4.0 * 64 * 10e9);
+    }
+    assert_true(once > 0);
+}
+
+static unsigned char *buffer_with_margin(unsigned char **base)
+{
+    *base = aligned_alloc(64, BYTES + 2 * MARGIN);
+    assert_non_null(*base);
+    return *base + MARGIN;
+}
+
+static void every_byte_is_read(void **state)
+{
+    const struct stream_probe *probe = *state;
+    unsigned char *base, *buffer;
+    need(probe->isa);
+    buffer = buffer_with_margin(&base);
+    for (size_t i = 0; i < BYTES; i++)
+        buffer[i] = (unsigned char)(i * 37 + i / 251);
+    for (int s = 0; s < STREAM_COUNTS; s++) {
+        const uint64_t before = probe->read(buffer, BYTES, stream_counts[s]);
+        for (size_t i = 0; i < BYTES; i++) {
+            buffer[i] ^= 0x10;
+            assert_true(probe->read(buffer, BYTES, stream_counts[s]) != before);
+            buffer[i] ^= 0x10;
+        }
+        memset(base, 0xff, MARGIN);
+        memset(buffer + BYTES, 0xff, MARGIN);
+        assert_true(probe->read(buffer, BYTES, stream_counts[s]) == before);
+    }
+    free(base);
+}
+
+static void every_byte_is_written(void **state)
+{
+    const struct stream_probe *probe = *state;
+    unsigned char *base, *buffer;
+    need(probe->isa);
+    buffer = buffer_with_margin(&base);
+    for (int s = 0; s < STREAM_COUNTS; s++) {
+        /* Two runs over two backgrounds: a byte that was not written differs between them. */
+        unsigned char first[BYTES];
+        memset(base, 0xa5, BYTES + 2 * MARGIN);
+        probe->write(buffer, BYTES, stream_counts[s]);
+        memcpy(first, buffer, BYTES);
+        memset(buffer, 0x5a, BYTES);
+        probe->write(buffer, BYTES, stream_counts[s]);
+        assert_memory_equal(first, buffer, BYTES);
+        for (size_t i = 0; i < MARGIN; i++) {
+            assert_int_equal(base[i], 0xa5);
+            assert_int_equal(buffer[BYTES + i], 0xa5);
+        }
+    }
+    free(base);
+}
+
+static void tables_are_in_order(void **state)
+{
+    (void)state;
+    int flops = 0, streams = 0;
+    for (; flop_probes[flops]; flops++)
+        assert_true(flop_probes[flops]->flops_per_iteration > 0);
+    for (; stream_probes[streams]; streams++)
+        assert_true(streams == 0 || stream_probes[streams]->isa > stream_probes[streams - 1]->isa);
+    assert_int_equal(flops, 5);
+    assert_int_equal(streams, 3);
+    assert_int_equal(flop_probes[0]->isa, 0);
+    assert_int_equal(stream_probes[0]->isa, 0);
+}
+
+static void float_mode_is_told_and_cleared(void **state)
+{
+    (void)state;
+#ifdef __SSE2__
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(before | 1u << 15);
+    assert_int_equal(probe_float_mode(), 1u << 15);
+    _mm_setcsr(before | 1u << 6);
+    assert_int_equal(probe_float_mode(), 1u << 6);
+    _mm_setcsr(before | 1u << 15 | 1u << 6);
+    probe_clear_float_mode();
+    assert_int_equal(probe_float_mode(), 0);
+    assert_int_equal(_mm_getcsr() & 0x7f80, before & 0x7f80); /* rounding and exception masks stay */
+    volatile float tiny = 1e-39f;
+    assert_true(tiny * 0.5f > 0);
+#else
+    skip();
+#endif
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        {"flops: sse2 mul+add", flops_take_time, NULL, NULL, (void *)&flop_probe_sse2},
+        {"flops: ymm fma", flops_take_time, NULL, NULL, (void *)&flop_probe_ymm_fma},
+        {"flops: zmm fma", flops_take_time, NULL, NULL, (void *)&flop_probe_zmm_fma},
+        {"flops: ymm bf16", flops_take_time, NULL, NULL, (void *)&flop_probe_ymm_bf16},
+        {"flops: zmm bf16", flops_take_time, NULL, NULL, (void *)&flop_probe_zmm_bf16},
+        {"read: sse2", every_byte_is_read, NULL, NULL, (void *)&stream_probe_sse2},
+        {"read: ymm", every_byte_is_read, NULL, NULL, (void *)&stream_probe_ymm},
+        {"read: zmm", every_byte_is_read, NULL, NULL, (void *)&stream_probe_zmm},
+        {"write: sse2", every_byte_is_written, NULL, NULL, (void *)&stream_probe_sse2},
+        {"write: ymm", every_byte_is_written, NULL, NULL, (void *)&stream_probe_ymm},
+        {"write: zmm", every_byte_is_written, NULL, NULL, (void *)&stream_probe_zmm},
+        cmocka_unit_test(tables_are_in_order),
+        cmocka_unit_test(float_mode_is_told_and_cleared),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
