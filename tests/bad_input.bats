@@ -233,8 +233,8 @@ PY
 }
 
 @test "file size limit: 5, what was written stays" {
-  attempt bash -c 'ulimit -f 16; exec "$@"' limited \
-    "$ATTNBENCH" run "${cheap[@]}" -S 8-64+4 -D 8 --kernel naive --out "$work/out.jsonl"
+  attempt bash -c 'ulimit -f 64; exec "$@"' limited \
+    "$ATTNBENCH" run "${cheap[@]}" -S 4-64+1 -D 8 --kernel naive --out "$work/out.jsonl"
   expect_status 5
   [[ $err == *out.jsonl* ]] || tell "should name the file"
   whole_lines "$work/out.jsonl"
@@ -305,7 +305,7 @@ journal() { # a finished small run in $work/run.jsonl
 broken_case() { # WHAT STRING...: a good case spoilt in one way is refused, naming the strings
   local what=$1
   shift
-  python tests/make_case.py "$work/case" --break "$what"
+  python "$root/tests/make_case.py" "$work/case" --break "$what"
   refused verify --case "$work/case" -- "$@"
 }
 
@@ -314,7 +314,7 @@ broken_case() { # WHAT STRING...: a good case spoilt in one way is refused, nami
 }
 
 @test "the case that the next tests spoil is good" {
-  python tests/make_case.py "$work/case"
+  python "$root/tests/make_case.py" "$work/case"
   attempt "$ATTNBENCH" verify --case "$work/case"
   expect_status 0
 }
@@ -376,19 +376,19 @@ broken_case() { # WHAT STRING...: a good case spoilt in one way is refused, nami
 }
 
 @test "NaN inputs: the answer is NaN, in every kernel" {
-  python tests/make_case.py "$work/case" --nan q
+  python "$root/tests/make_case.py" "$work/case" --nan q
   attempt "$ATTNBENCH" verify --case "$work/case"
   expect_status 0
 }
 
 @test "NaN in keys and values that are masked out does not matter" {
-  python tests/make_case.py "$work/case" --nan padding
+  python "$root/tests/make_case.py" "$work/case" --nan padding
   attempt "$ATTNBENCH" verify --case "$work/case"
   expect_status 0
 }
 
 @test "a case whose expected answer is wrong ends with 1 and tells" {
-  python tests/make_case.py "$work/case" --break expect
+  python "$root/tests/make_case.py" "$work/case" --break expect
   attempt "$ATTNBENCH" verify --case "$work/case"
   expect_status 1
   [[ $out$err == *naive* ]] || tell "should name the kernel"

@@ -79,15 +79,15 @@ fresh_copy() {
 }
 
 @test "make help lists the targets" {
+  cd "$root"
   attempt make help
   expect_status 0
   expect_out all setup test bench asan tsan lint clean
 }
 
 @test "scripts/setup --check tells and changes nothing" {
-  attempt scripts/setup --check
+  attempt "$root/scripts/setup" --check
   expect_status 0
-  refused_flag=--frobnicate
-  attempt scripts/setup "$refused_flag"
+  attempt "$root/scripts/setup" --frobnicate
   [ "$status" = 2 ] || tell "2 expected"
 }

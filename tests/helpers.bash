@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034 # the tests use what is set here
 #
-# What the command-line tests share. Each test has a folder of its own in $work; $ATTNBENCH is the program under test.
+# What the command-line tests share. Each test has a folder of its own, $work, and runs in it; $ATTNBENCH is the program under test.
 
 root=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
 ATTNBENCH=${ATTNBENCH:-$root/build/release/attnbench}
@@ -15,7 +15,7 @@ cheap=(--samples 3 --min-time 0.01s)
 
 setup() {
   work=$(mktemp -d)
-  cd "$root" || return 1
+  cd "$work" || return 1
 }
 
 teardown() {

@@ -33,7 +33,7 @@
 
 @test "every golden case is right in every kernel" {
   local case count=0
-  for case in tests/golden/sdpa_*; do
+  for case in "$root"/tests/golden/sdpa_*; do
     attempt "$ATTNBENCH" verify --case "$case"
     expect_status 0 || { echo "$case"; return 1; }
     expect_out naive
@@ -44,7 +44,7 @@
 
 @test "every kernel with a planted fault ends with 1 and is named" {
   local source name count=0 missed=
-  for source in tests/broken/*.c; do
+  for source in "$root"/tests/broken/*.c; do
     name=$(basename "$source" .c)
     LIMIT=200 attempt "$BROKEN" verify --kernel "$name"
     [ "$status" = 1 ] && [[ $out$err == *"$name"* ]] || missed="$missed $name($status)"
@@ -56,7 +56,7 @@
 
 @test "a run with a wrong kernel: a record without rates, exit 1, the others go on" {
   local name=drops_last_key
-  [ -e "tests/broken/$name.c" ] || name=$(basename "$(find tests/broken -name '*last*.c' | head -n 1)" .c)
+  [ -e "$root/tests/broken/$name.c" ] || name=$(basename "$(find "$root/tests/broken" -name '*last*.c' | head -n 1)" .c)
   attempt "$BROKEN" run "${cheap[@]}" -S 33 -D 16 --kernel "naive,$name" --threads 1 --out "$work/out.jsonl"
   expect_status 1
   valid_journal "$work/out.jsonl"
@@ -66,7 +66,7 @@
 
 @test "--dump writes a failing case that reads back and fails again" {
   local name
-  name=$(basename "$(find tests/broken -name '*last*.c' | head -n 1)" .c)
+  name=$(basename "$(find "$root/tests/broken" -name '*last*.c' | head -n 1)" .c)
   attempt "$BROKEN" verify -S 33 -D 16 --kernel "$name" --dump "$work/dump"
   expect_status 1
   local case
