@@ -43,18 +43,19 @@ SIMD_INLINE void f32x4_store_unaligned(float *to, f32x4 x)
     *(f32x4_unaligned *)to = x;
 }
 
-/* Element i in all four places; i is a constant after unrolling. */
+/* Element i in all four places; i is a constant after unrolling. (As integers: one instruction on SSE2, not two.) */
 SIMD_INLINE f32x4 f32x4_element(f32x4 x, int i)
 {
+    const i32x4 bits = (i32x4)x;
     switch (i) {
     case 0:
-        return __builtin_shufflevector(x, x, 0, 0, 0, 0);
+        return (f32x4)__builtin_shufflevector(bits, bits, 0, 0, 0, 0);
     case 1:
-        return __builtin_shufflevector(x, x, 1, 1, 1, 1);
+        return (f32x4)__builtin_shufflevector(bits, bits, 1, 1, 1, 1);
     case 2:
-        return __builtin_shufflevector(x, x, 2, 2, 2, 2);
+        return (f32x4)__builtin_shufflevector(bits, bits, 2, 2, 2, 2);
     default:
-        return __builtin_shufflevector(x, x, 3, 3, 3, 3);
+        return (f32x4)__builtin_shufflevector(bits, bits, 3, 3, 3, 3);
     }
 }
 
@@ -93,23 +94,35 @@ SIMD_INLINE void f32x4_transpose(f32x4 row[4])
 /*
  * 2^x for x <= 0, within 1.4 ulp (every float tried), gradual underflow included; exp2(-inf) = 0, NaN stays NaN. x = n
  * + r with |r| <= 1/2; adding 1.5 * 2^23 rounds to n and leaves it in the low bits, biased here by 127 + 64 so that one
- * shift makes 2^(n + 64) of it, a normal number down to n = -160; the 2^-64 at the end is exact above the subnormals.
- * 2^r: minimax polynomial in relative error (Remez), coefficients rounded to float one after the other with the rest
- * fitted again: 2.7e-8 off at most, before rounding.
+ * shift makes 2^(n + 64) of it, a normal number down to n = -160 (below, the result is masked away); the 2^-64 is exact
+ * above the subnormals. 2^r: minimax polynomial in relative error (Remez), coefficients rounded to float one after the
+ * other with the rest fitted again: 2.7e-8 off at most, before rounding.
  */
+SIMD_INLINE void f32x4_exp2_each(const int count, f32x4 x[])
+{
+    static const float coefficient[] = {0x1.5fa818p-10f, 0x1.3b21aap-7f, 0x1.c6ada4p-5f,
+                                        0x1.ebfbe6p-3f,  0x1.62e432p-1f, 1};
+    const f32x4 round = f32x4_all(0x1.8p23f + 191);
+    f32x4 shifted[4], r[4], p[4];
+    for (int n = 0; n < count; n++)
+        shifted[n] = x[n] + round;
+    for (int n = 0; n < count; n++)
+        r[n] = x[n] - (shifted[n] - round);
+    for (int n = 0; n < count; n++)
+        p[n] = f32x4_all(0x1.4c99dep-13f);
+    for (int term = 0; term < 6; term++)
+        for (int n = 0; n < count; n++)
+            p[n] = p[n] * r[n] + f32x4_all(coefficient[term]);
+    for (int n = 0; n < count; n++)
+        p[n] = p[n] * (f32x4)((u32x4)shifted[n] << 23) * f32x4_all(0x1p-64f);
+    for (int n = 0; n < count; n++)
+        x[n] = (f32x4)((i32x4)p[n] & ~(x[n] < f32x4_all(-160)));
+}
+
 SIMD_INLINE f32x4 f32x4_exp2(f32x4 x)
 {
-    const f32x4 round = f32x4_all(0x1.8p23f + 191);
-    x = f32x4_maximum(f32x4_all(-160), x);
-    f32x4 shifted = x + round;
-    f32x4 r = x - (shifted - round);
-    f32x4 p = f32x4_all(0x1.4c99dep-13f) * r + f32x4_all(0x1.5fa818p-10f);
-    p = p * r + f32x4_all(0x1.3b21aap-7f);
-    p = p * r + f32x4_all(0x1.c6ada4p-5f);
-    p = p * r + f32x4_all(0x1.ebfbe6p-3f);
-    p = p * r + f32x4_all(0x1.62e432p-1f);
-    p = p * r + f32x4_all(1);
-    return p * (f32x4)((u32x4)shifted << 23) * f32x4_all(0x1p-64f);
+    f32x4_exp2_each(1, &x);
+    return x;
 }
 
 /*

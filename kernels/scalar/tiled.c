@@ -239,12 +239,16 @@ SIMD_INLINE void soften(const int vectors, const struct strip *strip, float *til
                 f32x4_store(out, f32x4_load(out) * factor[c]);
             }
     }
-    for (int64_t key = 0; key < keys; key++)
+    for (int64_t key = 0; key < keys; key++) {
+        f32x4 weight[4];
+        for (int c = 0; c < vectors; c++)
+            weight[c] = f32x4_load(tile + key * lanes + c * LANES) - base[c];
+        f32x4_exp2_each(vectors, weight);
         for (int c = 0; c < vectors; c++) {
-            f32x4 weight = f32x4_exp2(f32x4_load(tile + key * lanes + c * LANES) - base[c]);
-            f32x4_store(tile + key * lanes + c * LANES, weight);
-            sum[c] += weight;
+            f32x4_store(tile + key * lanes + c * LANES, weight[c]);
+            sum[c] += weight[c];
         }
+    }
     for (int c = 0; c < vectors; c++)
         f32x4_store(strip->sum + c * LANES, f32x4_load(strip->sum + c * LANES) + sum[c]);
 }
