@@ -367,17 +367,6 @@ int oracle_create(const struct attn_problem *problem, const struct attn_args *in
     return 0;
 }
 
-void oracle_expect(struct oracle *oracle, const struct attn_problem *problem, const double *out, const double *weights)
-{
-    for (int64_t r = 0; r < oracle->rows; r++) {
-        int64_t row = (oracle->b[r] * problem->H + oracle->h[r]) * problem->S_q + oracle->i[r];
-        memcpy(oracle->out + r * oracle->D_v, out + row * oracle->D_v, (size_t)oracle->D_v * sizeof *out);
-        if (weights && oracle->weights)
-            memcpy(oracle->weights + r * oracle->S_kv, weights + row * oracle->S_kv,
-                   (size_t)oracle->S_kv * sizeof *weights);
-    }
-}
-
 void oracle_destroy(struct oracle *oracle)
 {
     free(oracle->b);

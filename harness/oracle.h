@@ -24,8 +24,9 @@
  *      + o * (errors of the partial sums P_k of the row sum, division, a few more)        2 sum P_k^2 + n/3 + ... + 8
  *      + at each new running maximum, in natural order, an inexact factor on what was summed so far
  * and, for bf16 and f16, P rounded to the dtype for the numerator alone (unit u_p, or 2^-25 absolute where f16 runs
- * subnormal; twice that, since the rounded values may repeat from block to block). For errors that are not small the first term is multiplied by exp(2 r), r = lambda max_j sd(rho_j), and
- * never taken larger than the range of v, where every weighted mean lies.
+ * subnormal; twice that, since the rounded values may repeat from block to block). For errors that are not small the
+ * first term is multiplied by exp(2 r), r = lambda max_j sd(rho_j), and never taken larger than the range of v, where
+ * every weighted mean lies.
  *
  * Coherent parts do not average out and are added as magnitudes: the relative error of the constants scale and log2(e)
  * (4u |sum p (s-m)(v-o)|), the final rounding and P rounded after normalising (1.5-fold: a bound should not be met by
@@ -75,10 +76,6 @@ struct oracle {
 int oracle_create(const struct attn_problem *problem, const struct attn_args *inputs, uint64_t seed,
                   double budget_flops, int threads, struct oracle *oracle, struct error *error);
 void oracle_destroy(struct oracle *oracle);
-
-/* Replaces the reference values by expected ones ([B][H][S_q][D_v], and [B][H][S_q][S_kv] or NULL), keeps the bounds.
- */
-void oracle_expect(struct oracle *oracle, const struct attn_problem *problem, const double *out, const double *weights);
 
 struct judgement {
     bool wrong;
