@@ -21,13 +21,13 @@ extern char **environ;
 
 static const char *const role_words[] = {[CHILD_WORKER] = "@worker", [CHILD_REFEREE] = "@referee"};
 
-static int role_run(enum child_role role, int in, int out, int exchange_fd)
+static int role_run(enum child_role role, int in, int out, int segment)
 {
-    return role == CHILD_WORKER ? worker_main(in, out, exchange_fd) : referee_main(in, out, exchange_fd);
+    return role == CHILD_WORKER ? worker_main(in, out, segment) : referee_main(in, out, segment);
 }
 
-/* OpenMP settings that a user exported for other programs must not change what is measured here: teams have the size and
- * binding that the placement says. */
+/* OpenMP settings that a user exported for other programs must not change what is measured here: teams have the size
+ * and binding that the placement says. */
 static void clean_environment(void)
 {
     static const char *const prefixes[] = {"OMP_", "GOMP_", "KMP_"};
@@ -50,7 +50,7 @@ static void clean_environment(void)
     setenv("KMP_BLOCKTIME", "1", 1);
 }
 
-static void become_child(enum child_role role, int in, int out, int exchange_fd, pid_t parent)
+static void become_child(enum child_role role, int in, int out, int segment, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
@@ -61,13 +61,13 @@ static void become_child(enum child_role role, int in, int out, int exchange_fd,
         dup2(null, STDIN_FILENO);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     if (isa_emulated())
-        _exit(role_run(role, in, out, exchange_fd));
+        _exit(role_run(role, in, out, segment));
     clean_environment();
-    char fds[3][16];
-    snprintf(fds[0], sizeof fds[0], "%d", in);
-    snprintf(fds[1], sizeof fds[1], "%d", out);
-    snprintf(fds[2], sizeof fds[2], "%d", exchange_fd);
-    char *arguments[] = {"attnbench", (char *)role_words[role], fds[0], fds[1], fds[2], NULL};
+    char numbers[3][16];
+    snprintf(numbers[0], sizeof numbers[0], "%d", in);
+    snprintf(numbers[1], sizeof numbers[1], "%d", out);
+    snprintf(numbers[2], sizeof numbers[2], "%d", segment);
+    char *arguments[] = {"attnbench", (char *)role_words[role], numbers[0], numbers[1], numbers[2], NULL};
     execv("/proc/self/exe", arguments);
     _exit(127);
 }
@@ -92,7 +92,7 @@ int child_start(enum child_role role, const struct exchange *exchange, struct ch
     if (pid == 0) {
         close(request[1]);
         close(reply[0]);
-        become_child(role, request[0], reply[1], exchange->fd, parent);
+        become_child(role, request[0], reply[1], exchange->segment, parent);
     }
     int number = errno;
     close(request[0]);

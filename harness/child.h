@@ -18,14 +18,15 @@ enum child_role { CHILD_WORKER, CHILD_REFEREE };
 struct child {
     pid_t pid; /* 0: not running */
     enum child_role role;
-    int to;             /* requests */
-    struct lines from;  /* replies */
+    int to;            /* requests */
+    struct lines from; /* replies */
 };
 
 /*
  * Starts a child that shares exchange. Its environment has every OMP_*, GOMP_* and KMP_* variable removed and waiting
  * set to spin shortly, then sleep; its stdin is /dev/null and its stdout goes to our stderr, so that a library that
- * prints can't break the protocol. It ends when this process ends. Under user-mode emulation it is forked, not executed.
+ * prints can't break the protocol. It ends when this process ends. Under user-mode emulation it is forked, not
+ * executed.
  */
 int child_start(enum child_role role, const struct exchange *exchange, struct child *child, struct error *error);
 
@@ -36,14 +37,16 @@ int child_send(struct child *child, json_t *request);
 void child_kill(struct child *child);
 /* Closes the request pipe, which ends a sound child, and reaps. */
 void child_stop(struct child *child);
-/* Reaps a child that has closed its end: "killed by signal 11 (Segmentation fault)", "ended with status 1". Interned. */
+/* Reaps a child that has closed its end: "killed by signal 11 (Segmentation fault)", "ended with status 1". Interned.
+ */
 const char *child_epitaph(struct child *child);
 
-/* What main calls when argv[1] names a role ("@worker FD FD FD"): never returns to the commands. -1: not a child. */
+/* What main calls when argv[1] names a role ("@worker FD FD SEGMENT"): never returns to the commands. -1: not a child.
+ */
 int child_main(int argc, char **argv);
 
 /* Bodies of the roles: loop over requests from in until it ends. Return an exit status. */
-int worker_main(int in, int out, int exchange_fd);
-int referee_main(int in, int out, int exchange_fd);
+int worker_main(int in, int out, int segment);
+int referee_main(int in, int out, int segment);
 
 #endif

@@ -57,8 +57,8 @@ static json_t *make_context(int argc, char **argv, const struct options *options
         json_array_append_new(command, json_string(argv[a]));
     const char *config = options->config_name ? options->config_name : plan->name;
     json_t *context = json_pack("{s:s,s:s,s:s,s:o,s:o,s:I}", "schema", "attnbench.context/1", "run_id",
-                                intern_format("%s-%08x", compact, noise), "time_utc", stamp, "command", command, "config",
-                                config ? json_string(config) : json_null(), "seed", (json_int_t)plan->seed);
+                                intern_format("%s-%08x", compact, noise), "time_utc", stamp, "command", command,
+                                "config", config ? json_string(config) : json_null(), "seed", (json_int_t)plan->seed);
     json_t *machine = environment_context(topology);
     json_object_update(context, machine);
     json_decref(machine);
@@ -123,7 +123,8 @@ static int record_skip(struct run *run, const struct point *point, const char *r
     return run_record(run, record, error);
 }
 
-/* Runs the plan's points that are not in ids, group by group. *unreached: points that --max-time or an interrupt left. */
+/* Runs the plan's points that are not in ids, group by group. *unreached: points that --max-time or an interrupt left.
+ */
 static int sweep(struct run *run, const struct plan *plan, const json_t *ids, size_t *unreached, struct error *error)
 {
     double deadline = run->effort->max_time_s > 0 ? clock_ns() + 1e9 * run->effort->max_time_s : INFINITY;
@@ -135,7 +136,8 @@ static int sweep(struct run *run, const struct plan *plan, const json_t *ids, si
         size_t members = 0;
         const char *late = NULL;
         bool asked = false;
-        for (next = first; next < plan->count && group_same(&plan->points[first], &plan->points[next]) && rc == 0; next++) {
+        for (next = first; next < plan->count && group_same(&plan->points[first], &plan->points[next]) && rc == 0;
+             next++) {
             const struct point *point = &plan->points[next];
             if (json_object_get(ids, point_id(point)))
                 continue;
@@ -167,7 +169,8 @@ static int verdict(const json_t *records)
 {
     size_t i, ran = 0, bad = 0;
     json_t *record;
-    json_array_foreach(records, i, record) {
+    json_array_foreach(records, i, record)
+    {
         const char *status = json_get_string(record, "status", "");
         ran += strcmp(status, "skipped") != 0;
         bad += strcmp(status, "wrong") == 0 || strcmp(status, "failed") == 0;
@@ -178,7 +181,8 @@ static int verdict(const json_t *records)
 }
 
 /* What stdout shows: each format of -o in turn. */
-static int show_results(const struct options *options, const json_t *context, const json_t *records, struct error *error)
+static int show_results(const struct options *options, const json_t *context, const json_t *records,
+                        struct error *error)
 {
     char *formats = strdup(options->formats ? options->formats : "table"), *rest = NULL;
     bool color = color_wanted(options->color, stdout);
@@ -203,7 +207,8 @@ static int check_formats(const struct options *options, struct error *error)
     size_t size = 0;
     FILE *sink = open_memstream(&text, &size);
     int rc = formats && sink ? 0 : error_system(error, ENOMEM, "-o");
-    for (char *format = rc ? NULL : strtok_r(formats, ",", &rest); format && rc == 0; format = strtok_r(NULL, ",", &rest))
+    for (char *format = rc ? NULL : strtok_r(formats, ",", &rest); format && rc == 0;
+         format = strtok_r(NULL, ",", &rest))
         rc = export_write(sink, format, nothing, nothing, false, false, error);
     if (sink)
         fclose(sink);
@@ -257,8 +262,8 @@ static int run_plan(int argc, char **argv, const struct options *options, struct
     if (rc < 0)
         goto cleanup;
     if (unreached)
-        fprintf(stderr, "attnbench run: %zu of %zu points were not reached; attnbench run --resume %s goes on\n", unreached,
-                plan->count, path);
+        fprintf(stderr, "attnbench run: %zu of %zu points were not reached; attnbench run --resume %s goes on\n",
+                unreached, plan->count, path);
     if (!options->quiet)
         fprintf(stderr, "results: %s\n", path);
     rc = interrupts ? EXIT_INTERRUPTED : verdict(run.records);
@@ -272,8 +277,8 @@ cleanup:
     return rc;
 }
 
-/* `run --resume FILE` alone goes on with the command that the file's first line tells. Returns the arguments (to be freed
- * with their array) or NULL with a message. */
+/* `run --resume FILE` alone goes on with the command that the file's first line tells. Returns the arguments (to be
+ * freed with their array) or NULL with a message. */
 static char **resumed_arguments(const char *path, int *argc, struct error *error)
 {
     struct results results;

@@ -12,8 +12,8 @@
 #include "intern.h"
 #include "statistics.h"
 
-static const double sample_aim_ns = 5e5;  /* calls are batched to samples of 0.3-1 ms where they are shorter */
-static const double turn_warm_ns = 2e6;   /* unclocked at the start of a turn: caches, clock licence */
+static const double sample_aim_ns = 5e5; /* calls are batched to samples of 0.3-1 ms where they are shorter */
+static const double turn_warm_ns = 2e6;  /* unclocked at the start of a turn: caches, clock licence */
 
 int series_add(struct series *series, double value)
 {
@@ -71,8 +71,8 @@ void contestant_qualify(struct contestant *contestant, struct rotation *rotation
         contestant->failure = "wrote to its inputs";
 }
 
-/* Unclocked calls until the caches and the clock are this kernel's. Tells how long one took, the first call apart: it pays
- * for what others evicted. */
+/* Unclocked calls until the caches and the clock are this kernel's. Tells how long one took, the first call apart: it
+ * pays for what others evicted. */
 static bool warm_up(struct contestant *contestant, struct rotation *rotation)
 {
     double began = clock_ns(), now = began, first = 0;
@@ -104,8 +104,8 @@ static void add_noise(struct contestant *contestant, const struct noise_reading 
         contestant->noise.throttled_ns += after.throttled_ns - before->throttled_ns;
 }
 
-void contestant_turn(struct contestant *contestant, struct rotation *rotation, struct team *team, int samples, bool last,
-                     const void **out)
+void contestant_turn(struct contestant *contestant, struct rotation *rotation, struct team *team, int samples,
+                     bool last, const void **out)
 {
     struct error error;
     double turn_began = clock_ns();

@@ -34,34 +34,34 @@ struct series {
 int series_add(struct series *series, double value);
 
 struct contestant {
-    int index;             /* in the request */
+    int index; /* in the request */
     const char *kernel, *schedule;
     struct member member;
-    const char *failure;   /* NULL: in the race; interned */
-    double call_ns;        /* of the qualifying call, then of the latest sample */
+    const char *failure; /* NULL: in the race; interned */
+    double call_ns;      /* of the qualifying call, then of the latest sample */
     int64_t calls_per_sample;
-    struct series samples; /* ns of one call */
-    struct series ratios;  /* roof time / median time of each turn */
-    struct series roof_ns; /* roof time of each turn */
-    double turn_median_ns; /* of the latest turn */
+    struct series samples;       /* ns of one call */
+    struct series ratios;        /* roof time / median time of each turn */
+    struct series roof_ns;       /* roof time of each turn */
+    double turn_median_ns;       /* of the latest turn */
     double clocked_ns, spent_ns; /* clocked; in turns altogether */
-    double busy_sum_ns;    /* of all threads, over the clocked samples */
+    double busy_sum_ns;          /* of all threads, over the clocked samples */
     int64_t clocked_calls;
-    double *thread_busy_ns; /* [threads] over the clocked samples */
+    double *thread_busy_ns;     /* [threads] over the clocked samples */
     struct noise_reading noise; /* sums over the clocked samples */
     int64_t migrations;
     bool changed_float_mode;
-    int repeats;           /* times that it was measured again because of noise */
+    int repeats; /* times that it was measured again because of noise */
 };
 
 /* The first call: what crashes or hangs stops here. Also sets call_ns and calls_per_sample, checks that inputs and the
  * memory around outputs and workspace are as they were. Sets failure where not. */
 void contestant_qualify(struct contestant *contestant, struct rotation *rotation);
 
-/* One turn: at least one call and 2 ms unclocked, then `samples` clocked ones; with `last`, the output is poisoned before
- * the last of them, and *out tells where that call's output lies. Sets failure where a call fails. */
-void contestant_turn(struct contestant *contestant, struct rotation *rotation, struct team *team, int samples, bool last,
-                     const void **out);
+/* One turn: at least one call and 2 ms unclocked, then `samples` clocked ones; with `last`, the output is poisoned
+ * before the last of them, and *out tells where that call's output lies. Sets failure where a call fails. */
+void contestant_turn(struct contestant *contestant, struct rotation *rotation, struct team *team, int samples,
+                     bool last, const void **out);
 
 /* Forgets what was measured (before measuring again). */
 void contestant_forget(struct contestant *contestant);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The coordinator's children: one worker per placement and thread count, and the referee. Starts them when they are first
- * needed and anew when they have died.
+ * The coordinator's children: one worker per placement and thread count, and the referee. Starts them when they are
+ * first needed and anew when they have died.
  */
 #ifndef HARNESS_CREW_H
 #define HARNESS_CREW_H
@@ -24,9 +24,9 @@ struct crew {
     const struct topology *topology;
     struct crew_worker workers[CREW_WORKERS];
     struct child referee;
-    struct exchange exchange;     /* one for all: only one worker runs at a time */
+    struct exchange exchange; /* one for all: only one worker runs at a time */
     int referee_threads;
-    bool with_peaks;              /* workers measure the peaks when they start (not needed for verify) */
+    bool with_peaks; /* workers measure the peaks when they start (not needed for verify) */
     uint64_t clock;
 };
 

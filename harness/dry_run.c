@@ -13,7 +13,8 @@
 
 static json_t *point_json(const struct point *point)
 {
-    json_t *object = json_pack("{s:s,s:s}", "point_id", point_id(point), "status", point->skip_reason ? "skipped" : "planned");
+    json_t *object =
+        json_pack("{s:s,s:s}", "point_id", point_id(point), "status", point->skip_reason ? "skipped" : "planned");
     json_t *spec = spec_to_json(&point->spec), *cpus = json_array();
     struct work work;
     work_count(&point->spec, &work);
@@ -49,8 +50,8 @@ static void print_table(FILE *file, const struct plan *plan)
         const struct point *point = &plan->points[i];
         double bytes = operands_bytes(&point->spec);
         char *repro = point_repro(point);
-        fprintf(file, "%s  %s\n    %.3g MB, %d thread%s %s", point_id(point), repro ? repro : "", bytes / 1e6, point->threads,
-                point->threads == 1 ? "" : "s", point->placement);
+        fprintf(file, "%s  %s\n    %.3g MB, %d thread%s %s", point_id(point), repro ? repro : "", bytes / 1e6,
+                point->threads, point->threads == 1 ? "" : "s", point->placement);
         print_cpus(file, point);
         if (point->skip_reason)
             fprintf(file, "; skipped: %s", point->skip_reason);
@@ -60,9 +61,11 @@ static void print_table(FILE *file, const struct plan *plan)
         largest = bytes > largest ? bytes : largest;
     }
     double seconds = (double)(plan->count - skipped) * plan->effort.min_time_s * plan->effort.launches;
-    fprintf(file, "%zu points, %zu of them skipped; largest operands %.3g MB; expected time: %.0f s of clocked samples, about "
-                  "twice that in all where a call is short against --min-time\n",
-            plan->count, skipped, largest / 1e6, seconds);
+    fprintf(
+        file,
+        "%zu points, %zu of them skipped; largest operands %.3g MB; expected time: %.0f s of clocked samples, about "
+        "twice that in all where a call is short against --min-time\n",
+        plan->count, skipped, largest / 1e6, seconds);
 }
 
 int dry_run_print(FILE *file, const struct plan *plan, const char *formats, struct error *error)

@@ -9,8 +9,8 @@
 /* Exit codes that users rely on. */
 enum exit_code {
     EXIT_OK = 0,
-    EXIT_WRONG = 1,        /* a wrong result, or a point failed */
-    EXIT_USAGE = 2,        /* usage, bad input file */
+    EXIT_WRONG = 1, /* a wrong result, or a point failed */
+    EXIT_USAGE = 2, /* usage, bad input file */
     EXIT_REGRESSION = 3,
     EXIT_INCONCLUSIVE = 4, /* too noisy, or not comparable */
     EXIT_UNWRITTEN = 5,    /* results could not be written */
@@ -26,7 +26,8 @@ struct error {
 /* The user asked for something that can't be: bad flag, bad file, bad value. Returns -EINVAL. */
 int error_usage(struct error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The system refused: number is an errno value; its text is appended. exit_code EXIT_WRONG unless changed after. Returns -number. */
+/* The system refused: number is an errno value; its text is appended. exit_code EXIT_WRONG unless changed after.
+ * Returns -number. */
 int error_system(struct error *error, int number, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* This machine can't do it, though the request is sound. exit_code EXIT_NOTHING_RAN. Returns -ENOTSUP. */

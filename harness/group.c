@@ -24,11 +24,11 @@ static const double oracle_flops_per_s = 4e9;
 
 struct entrant {
     const struct point *point;
-    json_t *results;    /* one event a launch */
-    json_t *judgement;  /* the worst so far */
+    json_t *results;   /* one event a launch */
+    json_t *judgement; /* the worst so far */
     const char *failure;
-    int strikes;        /* workers that were killed in its turn */
-    int launches;       /* finished */
+    int strikes;  /* workers that were killed in its turn */
+    int launches; /* finished */
 };
 
 struct group {
@@ -91,8 +91,8 @@ static json_t *measure_request(struct group *group)
         json_array_append_new(members, json_pack("{s:s,s:s}", "kernel", entrant->point->kernel, "schedule",
                                                  entrant->point->schedule_requested));
     }
-    return json_pack("{s:s,s:o,s:s,s:o,s:f,s:I,s:f,s:b,s:I}", "op", "measure", "spec", spec_to_json(&point->spec), "cache",
-                     cache_name(point->cache), "members", members, "min_time_s", effort->min_time_s, "samples",
+    return json_pack("{s:s,s:o,s:s,s:o,s:f,s:I,s:f,s:b,s:I}", "op", "measure", "spec", spec_to_json(&point->spec),
+                     "cache", cache_name(point->cache), "members", members, "min_time_s", effort->min_time_s, "samples",
                      (json_int_t)effort->samples, "point_timeout_s", effort->point_timeout_s, "quick_check",
                      (int)effort->quick_check, "seed", (json_int_t)group->run->seed);
 }
@@ -111,6 +111,7 @@ static int on_output(struct group *group, struct crew_worker *worker, const json
     struct entrant *entrant = &group->entrants[group->seated[json_get_int(event, "member", 0)]];
     struct error why;
     json_t *request = problem_request(group, "judge");
+    json_object_set(request, "segment", json_object_get(event, "segment"));
     json_object_set(request, "out_bytes", json_object_get(event, "out_bytes"));
     json_object_set(request, "weights_bytes", json_object_get(event, "weights_bytes"));
     json_t *judgement = crew_ask_referee(&group->run->crew, request, &why);
@@ -166,9 +167,11 @@ static bool end_hang(struct group *group, struct crew_worker *worker)
     const struct mailbox *mailbox = group->run->crew.exchange.mailbox;
     int turn = atomic_load(&mailbox->turn);
     double limit_s = group->run->effort->point_timeout_s;
-    if (turn < 0 || (size_t)turn >= group->seats || clock_ns() - (double)atomic_load(&mailbox->turn_began_ns) < 1e9 * limit_s)
+    if (turn < 0 || (size_t)turn >= group->seats ||
+        clock_ns() - (double)atomic_load(&mailbox->turn_began_ns) < 1e9 * limit_s)
         return false;
-    group->entrants[group->seated[turn]].failure = intern_format("still running after --point-timeout %g s; killed", limit_s);
+    group->entrants[group->seated[turn]].failure =
+        intern_format("still running after --point-timeout %g s; killed", limit_s);
     crew_bury(worker, true);
     return true;
 }

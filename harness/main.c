@@ -65,7 +65,7 @@ static int run_command(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    setlocale(LC_ALL, "C"); /* numbers in results look the same everywhere */
+    setlocale(LC_ALL, "C");   /* numbers in results look the same everywhere */
     signal(SIGPIPE, SIG_IGN); /* a child that died, or `| head`, is an error to handle */
     signal(SIGXFSZ, SIG_IGN); /* a full disk likewise */
     int status = child_main(argc, argv);
@@ -80,7 +80,8 @@ int main(int argc, char **argv)
         return EXIT_OK;
     }
     if (strcmp(argv[1], "--version") == 0) {
-        printf("attnbench %s%s\n", *build_commit ? build_commit : "(unknown commit)", build_dirty > 0 ? " (modified)" : "");
+        printf("attnbench %s%s\n", *build_commit ? build_commit : "(unknown commit)",
+               build_dirty > 0 ? " (modified)" : "");
         return EXIT_OK;
     }
     return run_command(argc, argv);

@@ -20,11 +20,12 @@
 #include "worker.h"
 
 enum { CHEAP_SAMPLES = 11, SLOW_SAMPLES = 3, ROUNDS_LEAST = 3, MOST_CONTESTANTS = 1024 };
-static const double turn_clocked_ns = 1e7;    /* clocked time of a turn: several samples where they are short */
-static const double interval_enough = 0.01;   /* half width of the 95 % interval, relative to the median */
-static const double budget_factor = 3;        /* min-time times this is the most that a point gets */
-static const double noisy_wall_over_cpu = 1.3, noisy_switches_per_s = 60, noisy_steal = 0.02, noisy_drift = 0.05;
-static const double fraction_most = 1.02;     /* of a roof: above, either the roof or the time is wrong */
+static const double turn_clocked_ns = 1e7;  /* clocked time of a turn: several samples where they are short */
+static const double interval_enough = 0.01; /* half width of the 95 % interval, relative to the median */
+static const double budget_factor = 3;      /* min-time times this is the most that a point gets */
+static const double noisy_wall_over_cpu = 1.3, noisy_switches_per_s = 60, noisy_steal = 0.02, noisy_drift = 0.05,
+                    noisy_interval = 0.05;
+static const double fraction_most = 1.02; /* of a roof: above, either the roof or the time is wrong */
 
 struct contest {
     struct worker *worker;
@@ -94,8 +95,8 @@ static void judge_patience(const struct contest *contest, struct contestant *c)
 }
 
 /*
- * One round: the probes and each chosen contestant take one turn in random order. last: each turn ends with the verified
- * sample, which is shown to the referee at once, since outputs share their memory.
+ * One round: the probes and each chosen contestant take one turn in random order. last: each turn ends with the
+ * verified sample, which is shown to the referee at once, since outputs share their memory.
  */
 static int round_of(struct contest *contest, const bool *chosen, bool last)
 {
@@ -140,7 +141,8 @@ static int race(struct contest *contest, bool *chosen)
 {
     int rc = 0;
     rotation_fill(&contest->rotation, 0, contest->worker->team.threads);
-    for (int rounds = 0; !contest->quick && rc == 0 && !atomic_load(&contest->worker->exchange.mailbox->stop); rounds++) {
+    for (int rounds = 0; !contest->quick && rc == 0 && !atomic_load(&contest->worker->exchange.mailbox->stop);
+         rounds++) {
         bool wanting[MOST_CONTESTANTS];
         bool any = false;
         for (int i = 0; i < contest->count; i++) {
@@ -176,6 +178,15 @@ static double wall_over_cpu(const struct contestant *c)
     return c->noise.cpu_ns > 0 ? c->busy_sum_ns / c->noise.cpu_ns : NAN;
 }
 
+/* Half the 95 % interval of the median, relative to it: wider than this, the median means little. */
+static double interval_width(const struct contestant *c)
+{
+    double low, high;
+    if (!statistics_median_ci95(c->samples.values, c->samples.count, &low, &high))
+        return 0; /* too few samples for an interval: nothing can be said */
+    return (high - low) / 2 / statistics_median(c->samples.values, c->samples.count);
+}
+
 static bool noisy(const struct contest *contest, const struct contestant *c)
 {
     double seconds = c->clocked_ns / 1e9;
@@ -183,8 +194,8 @@ static bool noisy(const struct contest *contest, const struct contestant *c)
     bool stolen = c->noise.steal_ns > noisy_steal * c->clocked_ns * contest->worker->team.threads;
     bool moved = contest->worker->team.cpus && c->migrations > 0;
     bool beyond = statistics_median(c->ratios.values, c->ratios.count) > fraction_most;
-    return wall_over_cpu(c) > noisy_wall_over_cpu || switched || stolen || moved || beyond || drift(contest) > noisy_drift ||
-           c->noise.throttled_ns > 0;
+    return wall_over_cpu(c) > noisy_wall_over_cpu || switched || stolen || moved || beyond ||
+           drift(contest) > noisy_drift || interval_width(c) > noisy_interval || c->noise.throttled_ns > 0;
 }
 
 static json_t *series_json(const struct series *series)
@@ -324,7 +335,8 @@ int worker_measure(struct worker *worker, const json_t *request, struct error *e
     if (rc < 0)
         return rc;
     if (contest.count > MOST_CONTESTANTS)
-        return error_usage(error, "%d kernels and schedules on one problem; at most %d", contest.count, MOST_CONTESTANTS);
+        return error_usage(error, "%d kernels and schedules on one problem; at most %d", contest.count,
+                           MOST_CONTESTANTS);
     enum cache_state cache = (enum cache_state)cache_from_name(json_get_string(request, "cache", "warm"));
     work_count(&contest.spec, &contest.work);
     contest.contestants = calloc((size_t)contest.count, sizeof *contest.contestants);

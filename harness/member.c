@@ -44,7 +44,8 @@ static int plan_workspace(struct member *member, const struct team *team, enum m
         {
             int i = omp_get_thread_num();
             member->thread_scratch[i] = base + (size_t)i * stride;
-            memset(member->thread_scratch[i], 0xff, stride); /* first touch; NaN, so that stale zeros can't be relied on */
+            memset(member->thread_scratch[i], 0xff,
+                   stride); /* first touch; NaN, so that stale zeros can't be relied on */
         }
     }
     return 0;

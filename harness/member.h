@@ -22,8 +22,8 @@ struct member {
     int threads;
 };
 
-/* schedule_requested "auto": bhq, or serial with one thread. Fails with a reason (-ENOTSUP) where kernel or schedule can't
- * do the problem. kind: where the workspace lives. */
+/* schedule_requested "auto": bhq, or serial with one thread. Fails with a reason (-ENOTSUP) where kernel or schedule
+ * can't do the problem. kind: where the workspace lives. */
 int member_open(const char *kernel, const char *schedule_requested, const struct attn_problem *problem,
                 const struct team *team, enum memory_kind kind, struct member *member, struct error *error);
 void member_close(struct member *member);

@@ -13,19 +13,20 @@
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 struct options {
-    struct request *request;  /* sweep flags and config; owned */
-    bool request_is_default;  /* no size, rule, model or config was named: run means --config quick, verify its own suite */
-    const char *config_name;  /* as typed, or NULL */
-    const char *out;          /* --out FILE, or NULL */
-    const char *formats;      /* -o LIST, or NULL (table) */
-    const char *resume;       /* --resume FILE, or NULL */
-    bool retry_failed;        /* --retry-failed: with --resume, failed points are measured again */
+    struct request *request; /* sweep flags and config; owned */
+    bool request_is_default; /* no size, rule, model or config was named: run means --config quick, verify its own suite
+                              */
+    const char *config_name; /* as typed, or NULL */
+    const char *out;         /* --out FILE, or NULL */
+    const char *formats;     /* -o LIST, or NULL (table) */
+    const char *resume;      /* --resume FILE, or NULL */
+    bool retry_failed;       /* --retry-failed: with --resume, failed points are measured again */
     bool dry_run, quiet, wide;
-    const char *topology;     /* --topology FILE|SYNTHETIC, or NULL */
+    const char *topology;      /* --topology FILE|SYNTHETIC, or NULL */
     const char *restrict_list; /* --restrict LIST, or NULL */
-    const char *case_dir;     /* verify --case DIR */
-    const char *dump_dir;     /* verify --dump DIR */
-    int64_t cases;            /* verify --cases N: how many seeded problems; -1: default */
+    const char *case_dir;      /* verify --case DIR */
+    const char *dump_dir;      /* verify --dump DIR */
+    int64_t cases;             /* verify --cases N: how many seeded problems; -1: default */
     enum color_mode color;
 };
 

@@ -28,11 +28,12 @@ static void set_real(json_t *record, const char *key, double value)
 json_t *record_create(const struct point *point, const char *run_id)
 {
     static const char *const unmeasured[] = {
-        "calls_per_sample", "median_ns",       "ci95_low_ns",  "ci95_high_ns",      "ci_scope",      "min_ns",
-        "mad_ns",           "gflops",          "gb_per_s",     "tokens_per_s",      "roof_bound",    "roof_gflops",
-        "roof_fraction",    "isa_roof_gflops", "phases_ns",    "thread_busy_ns",    "cause",         "rows_checked",
-        "max_abs_err",      "rms_err",         "err_over_bound", "workspace_bytes", "peak_rss_bytes", "page_mode",
-        "noise",            "counters",        "joules_per_call"};
+        "calls_per_sample", "median_ns",       "ci95_low_ns",    "ci95_high_ns",    "ci_scope",
+        "min_ns",           "mad_ns",          "gflops",         "gb_per_s",        "tokens_per_s",
+        "roof_bound",       "roof_gflops",     "roof_fraction",  "isa_roof_gflops", "phases_ns",
+        "thread_busy_ns",   "cause",           "rows_checked",   "max_abs_err",     "rms_err",
+        "err_over_bound",   "workspace_bytes", "peak_rss_bytes", "page_mode",       "noise",
+        "counters",         "joules_per_call"};
     struct work work;
     work_count(&point->spec, &work);
     json_t *record = json_pack("{s:s,s:s,s:s,s:s,s:n}", "schema", "attnbench.result/1", "run_id", run_id, "point_id",
@@ -42,7 +43,8 @@ json_t *record_create(const struct point *point, const char *run_id)
     json_decref(spec);
     set(record, "kernel", json_string(point->kernel));
     set(record, "source", json_string(point->source));
-    set(record, "schedule", json_string(strcmp(point->schedule_requested, "auto") ? point->schedule_requested : "none"));
+    set(record, "schedule",
+        json_string(strcmp(point->schedule_requested, "auto") ? point->schedule_requested : "none"));
     set(record, "schedule_requested", json_string(point->schedule_requested));
     set(record, "threads", json_integer(point->threads));
     set(record, "placement", json_string(point->placement));
@@ -73,10 +75,8 @@ static void gather(const json_t *results, const char *key, struct series *series
 {
     size_t launch, i;
     json_t *result, *value;
-    json_array_foreach(results, launch, result)
-        json_array_foreach(json_object_get(result, key), i, value)
-            if (series_add(series, json_number_value(value)) < 0)
-                return;
+    json_array_foreach(results, launch, result) json_array_foreach(
+        json_object_get(result, key), i, value) if (series_add(series, json_number_value(value)) < 0) return;
 }
 
 /* Median of an array field of each launch. */
@@ -84,7 +84,8 @@ static void gather_medians(const json_t *results, const char *key, struct series
 {
     size_t launch;
     json_t *result;
-    json_array_foreach(results, launch, result) {
+    json_array_foreach(results, launch, result)
+    {
         json_t *one = json_pack("[O]", result);
         struct series values = {0};
         gather(one, key, &values);
@@ -161,17 +162,18 @@ static const json_t *noisiest(const json_t *results)
 {
     size_t launch;
     json_t *result;
-    json_array_foreach(results, launch, result)
-        if (strcmp(json_get_string(json_object_get(result, "noise"), "quality", ""), "noisy") == 0)
-            return result;
+    json_array_foreach(results, launch,
+                       result) if (strcmp(json_get_string(json_object_get(result, "noise"), "quality", ""), "noisy") ==
+                                   0) return result;
     return json_array_get(results, 0);
 }
 
 void record_result(json_t *record, const struct point *point, const json_t *results, const json_t *judgement,
                    const struct topology *topology)
 {
-    static const char *const from_worker[] = {"schedule",        "cpus",           "calls_per_sample", "isa_roof_gflops",
-                                              "workspace_bytes", "peak_rss_bytes", "page_mode",        "thread_busy_ns"};
+    static const char *const from_worker[] = {
+        "schedule",        "cpus",           "calls_per_sample", "isa_roof_gflops",
+        "workspace_bytes", "peak_rss_bytes", "page_mode",        "thread_busy_ns"};
     static const char *const from_referee[] = {"verified", "rows_checked", "max_abs_err", "rms_err", "err_over_bound"};
     const json_t *first = json_array_get(results, 0);
     struct work work;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The referee process: judges what workers computed. It makes the inputs anew from the seed, so nothing that a kernel did
- * to its own process can reach the verdict. Requests and answers, one JSON object a line:
+ * The referee process: judges what workers computed. It makes the inputs anew from the seed, so nothing that a kernel
+ * did to its own process can reach the verdict. Requests and answers, one JSON object a line:
  *   {"op":"prepare","spec":{}|"case":"DIR","set":1,"budget_flops":1e9,"threads":2}  -> {"ok":true} | {"error":"..."}
- *   {"op":"judge",  the same fields, "out_bytes":N,"weights_bytes":N,"judge_weights":true}
- *        -> {"wrong":false,"reason":null,"verified":"full","rows_checked":N,"max_abs_err":x,"rms_err":x,"err_over_bound":x}
+ *   {"op":"judge",  the same fields, "segment":N,"out_bytes":N,"weights_bytes":N}
+ *        ->
+ * {"wrong":false,"reason":null,"verified":"full","rows_checked":N,"max_abs_err":x,"rms_err":x,"err_over_bound":x}
  *   {"op":"dump",   the same fields, "directory":"DIR","note":"..."}                 -> {"ok":true} | {"error":"..."}
  */
 #include <errno.h>
@@ -33,8 +34,6 @@ struct ruling {
 
 struct referee {
     struct lines in;
-    int out;
-    struct exchange exchange;
     struct ruling kept[KEPT];
     uint64_t clock;
 };
@@ -107,7 +106,8 @@ static struct ruling *rule(struct referee *referee, const json_t *request, struc
         return NULL;
     struct operands *operands = &ruling->operands;
     double budget = json_get_number(request, "budget_flops", INFINITY);
-    int rc = oracle_create(&operands->problem, &operands->args, operands->spec.seed, budget, threads, &ruling->oracle, error);
+    int rc = oracle_create(&operands->problem, &operands->args, operands->spec.seed, budget, threads, &ruling->oracle,
+                           error);
     if (rc < 0) {
         if (ruling->from_folder)
             case_folder_release(&ruling->folder);
@@ -117,7 +117,8 @@ static struct ruling *rule(struct referee *referee, const json_t *request, struc
     }
     if (ruling->folder.expect_out || ruling->folder.expect_weights)
         expected_replace(&ruling->folder, &ruling->oracle);
-    if (!ruling->from_folder) { /* judging needs shapes and bounds only, and large inputs would crowd out the worker's */
+    if (!ruling
+             ->from_folder) { /* judging needs shapes and bounds only, and large inputs would crowd out the worker's */
         memory_release(&operands->q);
         memory_release(&operands->k);
         memory_release(&operands->v);
@@ -142,7 +143,8 @@ static json_t *judge(struct referee *referee, const json_t *request, struct erro
     }
     struct attn_tensor out = ruling->operands.args.out, weights = ruling->operands.args.weights;
     const void *out_data, *weights_data;
-    int rc = exchange_map(&referee->exchange, out_bytes, weights_bytes, &out_data, &weights_data);
+    int rc =
+        exchange_map((int)json_get_int(request, "segment", -1), out_bytes, weights_bytes, &out_data, &weights_data);
     if (rc < 0) {
         error_system(error, -rc, "cannot map the result");
         return NULL;
@@ -152,10 +154,10 @@ static json_t *judge(struct referee *referee, const json_t *request, struct erro
     bool with_weights = weights_data && (ruling->operands.problem.flags & ATTN_FLAG_WEIGHTS);
     struct judgement judgement = {0};
     oracle_judge(&ruling->oracle, &ruling->operands.problem, &out, with_weights ? &weights : NULL, &judgement);
-    exchange_unmap(out_data, out_bytes, weights_bytes);
-    json_t *answer = json_pack("{s:b,s:s,s:s,s:I}", "wrong", (int)judgement.wrong, "reason", judgement.reason, "verified",
-                               ruling->oracle.full ? "full" : "sampled", "rows_checked",
-                               (json_int_t)judgement.rows_checked);
+    exchange_unmap(out_data);
+    json_t *answer =
+        json_pack("{s:b,s:s,s:s,s:I}", "wrong", (int)judgement.wrong, "reason", judgement.reason, "verified",
+                  ruling->oracle.full ? "full" : "sampled", "rows_checked", (json_int_t)judgement.rows_checked);
     json_object_set_new(answer, "max_abs_err", json_number_or_null(judgement.max_abs_err));
     json_object_set_new(answer, "rms_err", json_number_or_null(judgement.rms_err));
     json_object_set_new(answer, "err_over_bound", json_number_or_null(judgement.err_over_bound));
@@ -168,8 +170,8 @@ static json_t *dump(const json_t *request, struct error *error)
     struct case_folder folder = {0};
     int rc = load_inputs(request, (int)json_get_int(request, "threads", 1), &operands, &folder, error);
     if (rc == 0)
-        rc = case_folder_write(json_get_string(request, "directory", ""), &operands, json_get_string(request, "note", ""),
-                               error);
+        rc = case_folder_write(json_get_string(request, "directory", ""), &operands,
+                               json_get_string(request, "note", ""), error);
     if (json_object_get(request, "case"))
         case_folder_release(&folder);
     else
@@ -190,13 +192,12 @@ static json_t *serve(struct referee *referee, const json_t *request, struct erro
     return NULL;
 }
 
-int referee_main(int in, int out, int exchange_fd)
+int referee_main(int in, int out, int segment)
 {
-    struct referee referee = {.in = {.fd = in}, .out = out};
+    struct referee referee = {.in = {.fd = in}};
     struct error error = {0};
     json_t *request = NULL;
-    if (exchange_attach(exchange_fd, &referee.exchange, &error) < 0)
-        return 1;
+    (void)segment; /* results come with segments of their own */
     while (lines_read(&referee.in, -1, &request) == 0) {
         json_t *answer = serve(&referee, request, &error);
         json_decref(request);
@@ -208,6 +209,5 @@ int referee_main(int in, int out, int exchange_fd)
     for (int i = 0; i < KEPT; i++)
         ruling_release(&referee.kept[i]);
     lines_release(&referee.in);
-    exchange_release(&referee.exchange);
     return 0;
 }

@@ -15,8 +15,8 @@
 
 enum { PAGE = 4096, STREAM_CHOICES = 3 };
 static const int stream_choices[STREAM_CHOICES] = {1, 2, 4};
-static const double probe_ns = 1e6;      /* clocked time of one probe */
-static const double peak_warm_ns = 1e5;  /* before it: enough for the clock's licence to settle between kernels */
+static const double probe_ns = 1e6;     /* clocked time of one probe */
+static const double peak_warm_ns = 1e5; /* before it: enough for the clock's licence to settle between kernels */
 static const size_t window_most = (size_t)32 << 20; /* bytes that one pass over a rotating buffer reads, all threads */
 
 static double team_flops(const struct team *team, const struct flop_probe *probe)
@@ -50,7 +50,8 @@ void roof_measure_peaks(const struct team *team, struct roof_peaks *peaks)
     for (int p = 0; p < ROOF_MOST_PROBES && flop_probes[p]; p++) {
         if (flop_probes[p]->isa & ~isa_available())
             continue;
-        for (int repeat = 0; repeat < 3; repeat++) { /* best of three: this picks the probe and names the ISA's ceiling */
+        for (int repeat = 0; repeat < 3;
+             repeat++) { /* best of three: this picks the probe and names the ISA's ceiling */
             double rate = team_flops(team, flop_probes[p]);
             if (rate > peaks->flops_per_s[p])
                 peaks->flops_per_s[p] = rate;
@@ -63,7 +64,8 @@ int roof_best_probe(const struct roof_peaks *peaks, enum attn_dtype dtype, uint6
     int best = -1;
     for (int p = 0; p < ROOF_MOST_PROBES && flop_probes[p]; p++) {
         bool serves = flop_probes[p]->dtype == dtype || flop_probes[p]->dtype == ATTN_F32;
-        if (serves && !(flop_probes[p]->isa & ~isa) && peaks->flops_per_s[p] > (best < 0 ? 0 : peaks->flops_per_s[best]))
+        if (serves && !(flop_probes[p]->isa & ~isa) &&
+            peaks->flops_per_s[p] > (best < 0 ? 0 : peaks->flops_per_s[best]))
             best = p;
     }
     return best;
@@ -97,7 +99,7 @@ int roof_create(const struct team *team, const struct roof_peaks *peaks, enum at
     int rc = memory_allocate(&roof->buffer, roof->part * threads, MEMORY_HUGE, error);
     if (rc < 0)
         return rc;
-    /* First touch by the thread that will walk the part. */
+        /* First touch by the thread that will walk the part. */
 #pragma omp parallel num_threads(team->threads)
     widest_stream()->write((char *)roof->buffer.data + (size_t)omp_get_thread_num() * roof->part, roof->part, 1);
     return 0;

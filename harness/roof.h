@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The measured roof of a point: peak FLOP/s of this machine for the dtype, and read and write bandwidth over a buffer of
- * the point's working-set size, on the team's own CPUs, in the same minute as the kernels.
+ * The measured roof of a point: peak FLOP/s of this machine for the dtype, and read and write bandwidth over a buffer
+ * of the point's working-set size, on the team's own CPUs, in the same minute as the kernels.
  */
 #ifndef HARNESS_ROOF_H
 #define HARNESS_ROOF_H
@@ -19,8 +19,8 @@ struct roof_peaks {
     double flops_per_s[ROOF_MOST_PROBES];
 };
 void roof_measure_peaks(const struct team *team, struct roof_peaks *peaks);
-/* Index of the fastest probe for dtype among those whose ISA bits are within isa; -1: none. f16 has no FMA of its own here
- * and uses f32's; so does bf16 where its instruction is missing. */
+/* Index of the fastest probe for dtype among those whose ISA bits are within isa; -1: none. f16 has no FMA of its own
+ * here and uses f32's; so does bf16 where its instruction is missing. */
 int roof_best_probe(const struct roof_peaks *peaks, enum attn_dtype dtype, uint64_t isa);
 
 struct roof_rates {
@@ -29,11 +29,11 @@ struct roof_rates {
 
 struct roof {
     const struct team *team;
-    int flop_probe;              /* index of the best for the dtype */
+    int flop_probe; /* index of the best for the dtype */
     struct memory_block buffer;
-    size_t part, window;         /* bytes of each thread's part; bytes a pass reads of it */
-    size_t offset;               /* where in the part the next window starts */
-    bool rotates;                /* the buffer exceeds the caches: windows move on and on */
+    size_t part, window;             /* bytes of each thread's part; bytes a pass reads of it */
+    size_t offset;                   /* where in the part the next window starts */
+    bool rotates;                    /* the buffer exceeds the caches: windows move on and on */
     int read_streams, write_streams; /* best so far: index into {1, 2, 4} */
     unsigned turn;
 };

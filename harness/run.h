@@ -25,8 +25,8 @@ struct run {
     const volatile sig_atomic_t *interrupts; /* how many SIGINTs came */
 };
 
-/* Measures, verifies and records points[0..count), which belong to one group and have no skip_reason. A point that fails
- * or is wrong is a record like any other. -errno only when results can't be written. */
+/* Measures, verifies and records points[0..count), which belong to one group and have no skip_reason. A point that
+ * fails or is wrong is a record like any other. -errno only when results can't be written. */
 int group_run(struct run *run, const struct point *const *points, size_t count, struct error *error);
 
 /* Whether b may take turns with a. */

@@ -66,7 +66,8 @@ static bool mask_is_exactly(int32_t cpu)
     cpu_set_t *mask = CPU_ALLOC(MOST_CPUS);
     if (!mask)
         return false;
-    bool exact = sched_getaffinity(0, bytes, mask) == 0 && CPU_COUNT_S(bytes, mask) == 1 && CPU_ISSET_S(cpu, bytes, mask);
+    bool exact =
+        sched_getaffinity(0, bytes, mask) == 0 && CPU_COUNT_S(bytes, mask) == 1 && CPU_ISSET_S(cpu, bytes, mask);
     CPU_FREE(mask);
     return exact;
 }
@@ -88,7 +89,8 @@ int team_inspect(struct team *team, struct error *error)
     team->migrations += moved;
     if (stray >= 0) {
         int i = stray;
-        return error_system(error, EXDEV, "thread %d, bound to CPU %d, lost its mask and is on CPU %d", i, team->cpus[i], team->actual[i]);
+        return error_system(error, EXDEV, "thread %d, bound to CPU %d, lost its mask and is on CPU %d", i,
+                            team->cpus[i], team->actual[i]);
     }
     return 0;
 }

@@ -12,8 +12,8 @@
 
 struct team {
     int threads;
-    int32_t *cpus;   /* [threads] where each must run; NULL: unbound */
-    int32_t *actual; /* [threads] where each was seen last */
+    int32_t *cpus;      /* [threads] where each must run; NULL: unbound */
+    int32_t *actual;    /* [threads] where each was seen last */
     int64_t migrations; /* times that a thread was seen elsewhere than before */
 };
 
@@ -21,7 +21,8 @@ struct team {
 int team_create(int threads, const int32_t *cpus, struct team *team, struct error *error);
 void team_release(struct team *team);
 
-/* Every thread clears FTZ and DAZ, reads its mask and its CPU back. -EXDEV and a message if one is not where it was bound. */
+/* Every thread clears FTZ and DAZ, reads its mask and its CPU back. -EXDEV and a message if one is not where it was
+ * bound. */
 int team_inspect(struct team *team, struct error *error);
 
 /* Whether any thread has FTZ or DAZ on. */

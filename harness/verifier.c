@@ -9,12 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../kernels/schedule/schedule.h"
 #include "clock.h"
 #include "intern.h"
 #include "isa.h"
 #include "json_util.h"
 #include "registry.h"
-#include "../kernels/schedule/schedule.h"
 
 enum { POLL_MS = 200, SHOWN_MOST = 20 };
 
@@ -58,7 +58,8 @@ static char *repro_of(const struct verifier_task *task, const struct verifier_me
 {
     if (task->case_dir) {
         char *text = NULL;
-        return asprintf(&text, "attnbench verify --kernel %s --case %s", member->kernel, task->case_dir) < 0 ? NULL : text;
+        return asprintf(&text, "attnbench verify --kernel %s --case %s", member->kernel, task->case_dir) < 0 ? NULL
+                                                                                                             : text;
     }
     struct point point = *task->seat;
     point.spec = task->spec;
@@ -78,10 +79,12 @@ static char *repro_of(const struct verifier_task *task, const struct verifier_me
 static void dump(struct verifier *verifier, const struct verifier_task *task, const struct verifier_member *member)
 {
     struct error why;
-    const char *directory = intern_format("%s/%s-%lld", verifier->dump_dir, member->kernel, (long long)verifier->dumped);
+    const char *directory =
+        intern_format("%s/%s-%lld", verifier->dump_dir, member->kernel, (long long)verifier->dumped);
     json_t *request = task_request(task, "dump");
     json_object_set_new(request, "directory", json_string(directory));
-    json_object_set_new(request, "note", json_sprintf("fails with kernel %s, schedule %s", member->kernel, member->schedule));
+    json_object_set_new(request, "note",
+                        json_sprintf("fails with kernel %s, schedule %s", member->kernel, member->schedule));
     json_t *answer = crew_ask_referee(&verifier->crew, request, &why);
     if (answer)
         fprintf(verifier->report, "    written to %s\n", directory);
@@ -118,6 +121,7 @@ static void on_output(struct verifier *verifier, const struct verifier_task *tas
 {
     struct error why;
     json_t *request = task_request(task, "judge");
+    json_object_set(request, "segment", json_object_get(event, "segment"));
     json_object_set(request, "out_bytes", json_object_get(event, "out_bytes"));
     json_object_set(request, "weights_bytes", json_object_get(event, "weights_bytes"));
     json_t *judgement = crew_ask_referee(&verifier->crew, request, &why);

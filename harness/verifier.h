@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checking kernels without timing them: one problem at a time, run by a worker, judged by the referee, counted by kernel.
+ * Checking kernels without timing them: one problem at a time, run by a worker, judged by the referee, counted by
+ * kernel.
  */
 #ifndef HARNESS_VERIFIER_H
 #define HARNESS_VERIFIER_H
@@ -17,8 +18,8 @@ struct verifier_member {
 
 struct verifier_task {
     struct problem_spec spec;
-    const char *case_dir; /* inputs from this folder instead of the spec's fill; NULL: none */
-    bool far;             /* k and v beyond 32-bit element offsets */
+    const char *case_dir;     /* inputs from this folder instead of the spec's fill; NULL: none */
+    bool far;                 /* k and v beyond 32-bit element offsets */
     const struct point *seat; /* threads, placement and cpus of the worker */
     size_t count;
     struct verifier_member members[VERIFIER_MOST_MEMBERS];
@@ -35,7 +36,7 @@ struct verifier {
     const struct topology *topology;
     double timeout_s;
     const char *dump_dir;
-    FILE *report;     /* wrong and failed checks, and the counts */
+    FILE *report; /* wrong and failed checks, and the counts */
     int64_t problems, dumped;
     size_t kernels;
     struct verifier_tally tallies[VERIFIER_MOST_KERNELS];

@@ -33,9 +33,11 @@ static bool chance(struct draw *draw, unsigned percent)
 
 static void draw_sizes(struct draw *draw, struct problem_spec *spec)
 {
-    static const int64_t lengths[] = {1,  2,  3,  5,  7,  8,  12,  15,  16,  17,  31,  33,  37,  48,  63,  64,  65,  66,
-                                      67, 95, 96, 97, 127, 128, 129, 131, 191, 193, 197, 255, 256, 257, 320, 383, 385, 521};
-    static const int64_t dims[] = {1, 2, 3, 5, 8, 15, 16, 17, 24, 32, 33, 40, 64, 64, 64, 65, 72, 80, 96, 127, 128, 160, 192, 256, 257, 512};
+    static const int64_t lengths[] = {1,   2,   3,   5,   7,   8,   12,  15,  16,  17,  31,  33,
+                                      37,  48,  63,  64,  65,  66,  67,  95,  96,  97,  127, 128,
+                                      129, 131, 191, 193, 197, 255, 256, 257, 320, 383, 385, 521};
+    static const int64_t dims[] = {1,  2,  3,  5,  8,  15, 16,  17,  24,  32,  33,  40,  64,
+                                   64, 64, 65, 72, 80, 96, 127, 128, 160, 192, 256, 257, 512};
     static const int64_t batches[] = {1, 1, 2, 3};
     static const int64_t key_heads[] = {1, 1, 2, 3, 4};
     static const int64_t groups[] = {1, 1, 1, 2, 3, 4, 8};
@@ -47,7 +49,8 @@ static void draw_sizes(struct draw *draw, struct problem_spec *spec)
         spec->S_q = chance(draw, 40) ? spec->S_kv : chance(draw, 30) ? 1 : PICK(draw, lengths);
         spec->D = PICK(draw, dims);
         spec->D_v = chance(draw, 75) ? spec->D : PICK(draw, dims);
-    } while ((double)(spec->B * spec->H) * (double)(spec->S_q * spec->S_kv) * (double)(spec->D + spec->D_v) > work_most);
+    } while ((double)(spec->B * spec->H) * (double)(spec->S_q * spec->S_kv) * (double)(spec->D + spec->D_v) >
+             work_most);
     if (chance(draw, 2))
         *(chance(draw, 50) ? &spec->S_q : &spec->S_kv) = 0;
 }
@@ -91,7 +94,8 @@ static void draw_masks(struct draw *draw, struct problem_spec *spec)
 
 struct problem_spec verify_suite_problem(uint64_t seed, int64_t index, bool *far)
 {
-    static const enum fill fills[] = {FILL_NORMAL, FILL_NORMAL, FILL_NORMAL, FILL_HUGE, FILL_EQUAL, FILL_DOMINANT, FILL_SUBNORMAL};
+    static const enum fill fills[] = {FILL_NORMAL, FILL_NORMAL,   FILL_NORMAL,   FILL_HUGE,
+                                      FILL_EQUAL,  FILL_DOMINANT, FILL_SUBNORMAL};
     struct draw draw = {.seed = seed, .index = (uint64_t)index};
     struct problem_spec spec = spec_default();
     spec.seed = seed + (uint64_t)index;

@@ -26,16 +26,18 @@ void worker_turn(struct worker *worker, int member)
 
 int worker_show_output(struct worker *worker, int member, const struct operands *operands, const void *out)
 {
-    int rc = exchange_put(&worker->exchange, out, operands->out.bytes, operands->weights.data, operands->weights.bytes);
-    if (rc < 0)
-        return rc;
-    rc = worker_tell(worker, json_pack("{s:s,s:i,s:I,s:I}", "event", "output", "member", member, "out_bytes",
-                                       (json_int_t)operands->out.bytes, "weights_bytes",
-                                       (json_int_t)operands->weights.bytes));
+    int segment =
+        exchange_put(&worker->exchange, out, operands->out.bytes, operands->weights.data, operands->weights.bytes);
+    if (segment < 0)
+        return segment;
+    int rc = worker_tell(worker, json_pack("{s:s,s:i,s:i,s:I,s:I}", "event", "output", "member", member, "segment",
+                                           segment, "out_bytes", (json_int_t)operands->out.bytes, "weights_bytes",
+                                           (json_int_t)operands->weights.bytes));
     json_t *answer = NULL;
     if (rc == 0)
         rc = lines_read(&worker->in, -1, &answer);
     json_decref(answer);
+    exchange_drop(&worker->exchange);
     return rc;
 }
 
@@ -76,20 +78,20 @@ static int serve(struct worker *worker, const json_t *request, struct error *err
     return error_usage(error, "unknown request '%s'", op ? op : "");
 }
 
-int worker_main(int in, int out, int exchange_fd)
+int worker_main(int in, int out, int segment)
 {
     struct worker worker = {.in = {.fd = in}, .out = out};
     struct error error = {0};
     json_t *request = NULL;
-    int rc = exchange_attach(exchange_fd, &worker.exchange, &error);
+    int rc = exchange_attach(segment, &worker.exchange, &error);
     if (rc < 0)
         return 1;
     while (lines_read(&worker.in, -1, &request) == 0) {
         rc = serve(&worker, request, &error);
         worker_turn(&worker, -1);
         json_decref(request);
-        json_t *last = rc < 0 ? json_pack("{s:s,s:s}", "event", "error", "text", error.text)
-                              : json_pack("{s:s}", "event", "done");
+        json_t *last =
+            rc < 0 ? json_pack("{s:s,s:s}", "event", "error", "text", error.text) : json_pack("{s:s}", "event", "done");
         if (worker_tell(&worker, last) < 0)
             break;
     }

@@ -7,7 +7,8 @@
  *   {"op":"measure","spec":{},"cache":"warm","members":[{"kernel":"avx2","schedule":"auto"}],"min_time_s":0.2,
  *    "samples":0,"point_timeout_s":60,"quick_check":false,"seed":1}
  *   {"op":"check","spec":{}|"case":"DIR","set":1,"far":false,"members":[...]}
- * Events: {"event":"output","member":0,"out_bytes":N,"weights_bytes":N} (the result lies in the exchange; the worker waits for
+ * Events: {"event":"output","member":0,"segment":N,"out_bytes":N,"weights_bytes":N} (the result lies in that segment;
+ * the worker waits for
  * {"op":"continue"}), {"event":"result","member":0,...}, {"event":"done"}, {"event":"error","text":"..."}.
  */
 #ifndef HARNESS_WORKER_H

@@ -84,16 +84,16 @@ struct attn_problem {
 };
 
 struct attn_args {
-    struct attn_tensor q;           /* [B][H][S_q][D] */
-    struct attn_tensor k;           /* [B][H_kv][S_kv][D] */
-    struct attn_tensor v;           /* [B][H_kv][S_kv][D_v] */
-    struct attn_tensor out;         /* [B][H][S_q][D_v] in the problem's dtype; f32 and not divided if PARTIAL */
-    struct attn_tensor weights;     /* f32 [B][H][S_q][S_kv]; every element is written, zeros where not allowed */
-    struct attn_tensor bias;        /* f32, broadcast to [B][H][S_q][S_kv] */
-    struct attn_tensor mask;        /* uint8, 0 or 1 (1: may attend), broadcast likewise */
+    struct attn_tensor q;            /* [B][H][S_q][D] */
+    struct attn_tensor k;            /* [B][H_kv][S_kv][D] */
+    struct attn_tensor v;            /* [B][H_kv][S_kv][D_v] */
+    struct attn_tensor out;          /* [B][H][S_q][D_v] in the problem's dtype; f32 and not divided if PARTIAL */
+    struct attn_tensor weights;      /* f32 [B][H][S_q][S_kv]; every element is written, zeros where not allowed */
+    struct attn_tensor bias;         /* f32, broadcast to [B][H][S_q][S_kv] */
+    struct attn_tensor mask;         /* uint8, 0 or 1 (1: may attend), broadcast likewise */
     const struct attn_tensor *param; /* W, c, u, W_q ... of the other rules, in their documented order */
-    float *row_max, *row_sum;       /* PARTIAL: [splits][B][H][S_q], natural-log units; (-INFINITY, 0) where no key */
-    void *shared;                   /* plan.shared_bytes; written in phases before the last, read afterwards */
+    float *row_max, *row_sum;        /* PARTIAL: [splits][B][H][S_q], natural-log units; (-INFINITY, 0) where no key */
+    void *shared;                    /* plan.shared_bytes; written in phases before the last, read afterwards */
 };
 
 /* A piece of the last phase's work, half-open, absolute indices. k0..k1 is 0..S_kv unless SPLIT_KEYS. */
@@ -103,10 +103,10 @@ struct attn_span {
 
 /* How a kernel likes its work cut. All grains are at least 1. */
 struct attn_plan {
-    int32_t phases;   /* at least 1. The last is attention by spans; earlier ones are items with a barrier between */
-    int64_t items[4]; /* number of items of each phase before the last; span q0..q1 then holds the item range */
-    int64_t q_grain;  /* query rows: spans start at multiples of it */
-    int64_t k_grain;  /* keys: likewise, for SPLIT_KEYS */
+    int32_t phases;      /* at least 1. The last is attention by spans; earlier ones are items with a barrier between */
+    int64_t items[4];    /* number of items of each phase before the last; span q0..q1 then holds the item range */
+    int64_t q_grain;     /* query rows: spans start at multiples of it */
+    int64_t k_grain;     /* keys: likewise, for SPLIT_KEYS */
     int64_t head_grain;  /* heads that should stay together in one span (a GQA group) */
     size_t shared_bytes; /* one block for all threads */
     size_t thread_bytes; /* scratch of one thread */
