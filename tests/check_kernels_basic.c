@@ -21,8 +21,7 @@ extern const struct attn_kernel attn_kernel_naive, attn_kernel_tiled;
 static const struct attn_kernel *const kernels[] = {&attn_kernel_naive, &attn_kernel_tiled};
 enum { KERNELS = sizeof kernels / sizeof *kernels, MAX_B = 3 };
 
-/* ---- problems ------------------------------------------------------------------------------------------------------
- */
+/* ---- problems ------------------------------------------------------------------------ */
 
 struct trial {
     struct attn_problem problem;
@@ -160,8 +159,7 @@ static void trial_destroy(struct trial *trial)
         free(blocks[n]);
 }
 
-/* ---- the reference -------------------------------------------------------------------------------------------------
- */
+/* ---- the reference ------------------------------------------------------------------- */
 
 static bool may_see(const struct trial *trial, int64_t b, int64_t h, int64_t i, int64_t j)
 {
@@ -248,9 +246,6 @@ static int64_t compare(const struct trial *trial, bool with_weights)
     return wrong;
 }
 
-/* ---- running -------------------------------------------------------------------------------------------------------
- */
-
 static struct attn_plan plan_of(const struct attn_kernel *kernel, const struct attn_problem *problem)
 {
     struct attn_plan plan = {.phases = 1, .q_grain = 1, .k_grain = 1, .head_grain = 1};
@@ -295,8 +290,7 @@ static void check_trial(struct trial *trial)
     }
 }
 
-/* ---- tests ---------------------------------------------------------------------------------------------------------
- */
+/* ---- tests --------------------------------------------------------------------------- */
 
 static void test_sizes(void **state)
 {

@@ -47,14 +47,19 @@ struct strip {
     bool seen[STRIP];       /* the row has an allowed key */
 };
 
-static int64_t clamp(int64_t x, int64_t low, int64_t high)
-{
-    return x < low ? low : x > high ? high : x;
-}
-
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : least(x, high);
+}
+
+static int64_t of_head(const struct attn_tensor *t, int64_t b, int64_t h)
+{
+    return b * t->stride[0] + h * t->stride[1];
 }
 
 /* Keys that query i may see by position (kv_len, causal line, window): *first..*last, within the view's keys. */
@@ -73,8 +78,7 @@ static void visible(const struct view *view, int64_t i, int64_t *first, int64_t 
         *last = *first;
 }
 
-/* ---- the two products ----------------------------------------------------------------------------------------------
- */
+/* ---- the two products ---------------------------------------------------------------- */
 
 /* tile[key][lanes] = k[key][.] . q[.][lanes] for a few keys. */
 SIMD_INLINE void score_keys(const int keys, const int vectors, const float *k, int64_t stride, const float *q,
@@ -156,10 +160,7 @@ SIMD_INLINE void add_values(const int vectors, const float *v, int64_t stride, c
         add_columns(1, vectors, v + d, stride, tile, keys, out + d * lanes);
 }
 
-/* ---- what happens to scores before the softmax ---------------------------------------------------------------------
- */
-
-/* Softcap; in units of log2 afterwards. */
+/* Softcap, after which scores are in units of log2. */
 static void cap_scores(float softcap, float *tile, int64_t count)
 {
     const f32x4 cap = f32x4_all(softcap * LOG2_E);
@@ -206,9 +207,6 @@ static void hide_by_element(const struct view *view, struct strip *strip, int64_
     }
 }
 
-/* ---- one tile ------------------------------------------------------------------------------------------------------
- */
-
 /* Scores of a tile become unnormalised weights relative to the new maximum; sum and out follow. */
 SIMD_INLINE void soften(const int vectors, const struct strip *strip, float *tile, int64_t keys, int64_t D_v)
 {
@@ -253,7 +251,7 @@ SIMD_INLINE void soften(const int vectors, const struct strip *strip, float *til
         f32x4_store(strip->sum + c * LANES, f32x4_load(strip->sum + c * LANES) + sum[c]);
 }
 
-/* Whether the values of keys j0..j1 are all finite: their exponents are not all ones. */
+/* Whether the values of keys j0..j1 are all finite. */
 static bool finite_values(const struct view *view, int64_t j0, int64_t j1)
 {
     bool finite = true;
@@ -309,15 +307,14 @@ SIMD_INLINE void attend_tile(const int vectors, const struct view *view, struct 
     }
 }
 
-/* ---- begin and end of a strip --------------------------------------------------------------------------------------
- */
+/* ---- begin and end of a strip -------------------------------------------------------- */
 
 /* Transposes the queries to q[d][lane], scaled so that scores come out in units of log2 (or as softcap's argument). */
 static void load_queries(const struct view *view, struct strip *strip)
 {
     const struct attn_problem *problem = view->problem;
     const struct attn_tensor *t = &view->args->q;
-    const float *q = (const float *)t->data + view->b * t->stride[0] + view->h * t->stride[1];
+    const float *q = (const float *)t->data + of_head(t, view->b, view->h);
     const float scale = problem->softcap > 0 ? problem->scale / problem->softcap : problem->scale * LOG2_E;
     const int lanes = strip->vectors * LANES;
     for (int lane0 = 0; lane0 < lanes; lane0 += LANES) {
@@ -391,7 +388,7 @@ static void end_strip(const struct view *view, const struct strip *strip, int64_
 {
     const struct attn_problem *problem = view->problem;
     const struct attn_tensor *t = &view->args->out;
-    float *out = (float *)t->data + view->b * t->stride[0] + view->h * t->stride[1];
+    float *out = (float *)t->data + of_head(t, view->b, view->h);
     const bool partial = problem->flags & ATTN_FLAG_PARTIAL;
     const int lanes = strip->vectors * LANES;
     for (int row = 0; row < strip->rows; row++) {
@@ -411,9 +408,6 @@ static void end_strip(const struct view *view, const struct strip *strip, int64_
             finish_weights(view, strip, row, inverse);
     }
 }
-
-/* ---- the kernel ----------------------------------------------------------------------------------------------------
- */
 
 static void attend_block(const struct view *view, int64_t i0, int64_t i1, int64_t split, float *scratch)
 {
@@ -468,25 +462,22 @@ static int run(const struct attn_problem *problem, const struct attn_args *args,
     const int64_t group = problem->H / problem->H_kv;
     for (int64_t b = span->b0; b < span->b1; b++)
         for (int64_t h = span->h0; h < span->h1; h++) {
-            const struct attn_tensor *k = &args->k, *v = &args->v, *bias = &args->bias, *mask = &args->mask;
-            const struct attn_tensor *weights = &args->weights;
-            struct view view = {
+            const struct attn_tensor *bias = &args->bias, *mask = &args->mask, *weights = &args->weights;
+            const bool wanted = problem->flags & ATTN_FLAG_WEIGHTS;
+            const struct view view = {
                 .problem = problem,
                 .args = args,
-                .k = (const float *)k->data + b * k->stride[0] + h / group * k->stride[1],
-                .v = (const float *)v->data + b * v->stride[0] + h / group * v->stride[1],
+                .k = (const float *)args->k.data + of_head(&args->k, b, h / group),
+                .v = (const float *)args->v.data + of_head(&args->v, b, h / group),
+                .bias = bias->data ? (const float *)bias->data + of_head(bias, b, h) : NULL,
+                .mask = mask->data ? (const uint8_t *)mask->data + of_head(mask, b, h) : NULL,
+                .weights = wanted ? (float *)weights->data + of_head(weights, b, h) : NULL,
                 .tile = scratch,
                 .b = b,
                 .h = h,
                 .k0 = span->k0,
                 .k1 = span->k1,
             };
-            if (bias->data)
-                view.bias = (const float *)bias->data + b * bias->stride[0] + h * bias->stride[1];
-            if (mask->data)
-                view.mask = (const uint8_t *)mask->data + b * mask->stride[0] + h * mask->stride[1];
-            if (problem->flags & ATTN_FLAG_WEIGHTS)
-                view.weights = (float *)weights->data + b * weights->stride[0] + h * weights->stride[1];
             for (int64_t i = span->q0; i < span->q1; i += QUERY_BLOCK)
                 attend_block(&view, i, least(i + QUERY_BLOCK, span->q1), span->split,
                              (float *)scratch + KEY_BLOCK * STRIP);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * races: the sums stand in one static buffer instead of the thread's scratch. Right on one thread; with two, each
- * span's first row lies there for 0.2 ms, in which the other thread's row goes over it: spans that are run at the
- * same time corrupt each other in practice every time.
+ * span's first row lies there for 0.2 ms, in which the other thread's row goes over it: spans that are run at the same
+ * time corrupt each other in practice every time. Needs work for both threads (bhq, or bh with more than one head).
  */
 #include <time.h>
 
