@@ -10,9 +10,9 @@
 
 #include "topology.h"
 
-/* Everything of the context but schema, run_id, time_utc, command, config, seed: host, machine_key, cpu_model, microcode,
- * isa, topology, memory_bytes, hypervisor, governor, turbo, smt, thp, cgroup, kernel_release, compiler, flags,
- * build_commit, build_dirty, omp, libraries. Unknown is null. Root of /sys and /proc can be moved for tests by
+/* Everything of the context but schema, run_id, time_utc, command, config, seed: host, machine_key, cpu_model,
+ * microcode, isa, topology, memory_bytes, hypervisor, governor, turbo, smt, thp, cgroup, kernel_release, compiler,
+ * flags, build_commit, build_dirty, omp, libraries. Unknown is null. Root of /sys and /proc can be moved for tests by
  * ATTNBENCH_FS_ROOT. */
 json_t *environment_context(const struct topology *topology);
 
@@ -33,10 +33,10 @@ void noise_read(struct noise_reading *reading);
 
 /* One finding of `attnbench doctor`. */
 struct finding {
-    const char *topic;  /* "governor", "turbo", "smt", "thp", "load", "steal", "quota", "emulation" ... */
+    const char *topic; /* "governor", "turbo", "smt", "thp", "load", "steal", "quota", "emulation" ... */
     enum { FINDING_OK, FINDING_NOTE, FINDING_WARN, FINDING_UNKNOWN } level;
-    const char *state;  /* what was found, interned */
-    const char *mend;   /* what to do about it, or NULL; interned */
+    const char *state; /* what was found, interned */
+    const char *mend;  /* what to do about it, or NULL; interned */
 };
 /* Fills up to max findings; returns how many. */
 int doctor_examine(const struct topology *topology, struct finding *findings, int max);

@@ -11,8 +11,9 @@
 
 #include "../kernels/attn.h"
 
-/* ATTN_ISA_* bits usable here: CPU and OS both, lowered by ATTNBENCH_ISA=scalar|avx2|avx512 (avx512: everything; no effect
- * upwards). An unknown value of the variable is for isa_check_environment to refuse. Cached after the first call. */
+/* ATTN_ISA_* bits usable here: CPU and OS both, lowered by ATTNBENCH_ISA=scalar|avx2|avx512 (avx512: everything; no
+ * effect upwards). An unknown value of the variable is for isa_check_environment to refuse. Cached after the first
+ * call. */
 uint64_t isa_available(void);
 
 /* NULL, or why ATTNBENCH_ISA is not understood. */

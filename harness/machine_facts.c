@@ -127,7 +127,7 @@ const char *machine_key(const struct topology *topology)
 {
     /* A guest's memory may grow while it runs, so memory enters by a coarse class: under 8, 64, 512 GiB, 4 TiB ... */
     int memory_class = 0;
-    for (double gib = machine_memory_bytes() / (1 << 30); gib >= 8; gib /= 8)
+    for (uint64_t gib = (uint64_t)machine_memory_bytes() >> 30; gib >= 8; gib /= 8)
         memory_class++;
     const char *hypervisor = machine_hypervisor();
     char text[512];

@@ -18,16 +18,20 @@ const char *system_root(void)
     return root ? root : "";
 }
 
-static char *read_list(const char *format, va_list list)
+enum { PATH_BYTES = 4096 };
+
+/* Where a path that was printed into path (length by printf's return) leads under system_root; NULL: too long. */
+static FILE *open_under_root(const char *path, int length)
 {
-    char path[4096];
-    int used = snprintf(path, sizeof path, "%s", system_root());
-    if (used < 0 || (size_t)used >= sizeof path)
+    char whole[2 * PATH_BYTES];
+    if (length < 0 || length >= PATH_BYTES)
         return NULL;
-    int more = vsnprintf(path + used, sizeof path - (size_t)used, format, list);
-    if (more < 0 || (size_t)more >= sizeof path - (size_t)used)
-        return NULL;
-    FILE *file = fopen(path, "re");
+    int used = snprintf(whole, sizeof whole, "%s%s", system_root(), path);
+    return used >= 0 && (size_t)used < sizeof whole ? fopen(whole, "re") : NULL;
+}
+
+static char *read_all(FILE *file)
+{
     if (!file)
         return NULL;
     /* These files tell no size: read until the end. */
@@ -54,25 +58,28 @@ static char *read_list(const char *format, va_list list)
 
 char *system_read(const char *format, ...)
 {
+    char path[PATH_BYTES];
     va_list list;
     va_start(list, format);
-    char *text = read_list(format, list);
+    int length = vsnprintf(path, sizeof path, format, list);
     va_end(list);
-    return text;
+    return read_all(open_under_root(path, length));
 }
 
 const char *system_line(const char *format, ...)
 {
+    char path[PATH_BYTES];
     va_list list;
     va_start(list, format);
-    char *text = read_list(format, list);
+    int length = vsnprintf(path, sizeof path, format, list);
     va_end(list);
+    char *text = read_all(open_under_root(path, length));
     if (!text)
         return NULL;
-    size_t length = strcspn(text, "\n");
-    while (length > 0 && isspace((unsigned char)text[length - 1]))
-        length--;
-    text[length] = '\0';
+    size_t used = strcspn(text, "\n");
+    while (used > 0 && isspace((unsigned char)text[used - 1]))
+        used--;
+    text[used] = '\0';
     const char *line = intern(text);
     free(text);
     return line;
@@ -80,10 +87,12 @@ const char *system_line(const char *format, ...)
 
 bool system_number(double *number, const char *format, ...)
 {
+    char path[PATH_BYTES];
     va_list list;
     va_start(list, format);
-    char *text = read_list(format, list), *end = text;
+    int length = vsnprintf(path, sizeof path, format, list);
     va_end(list);
+    char *text = read_all(open_under_root(path, length)), *end = text;
     if (text)
         *number = strtod(text, &end);
     bool found = end != text;

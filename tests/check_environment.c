@@ -26,7 +26,7 @@ static char root[64];
 static int new_root(void **state)
 {
     (void)state;
-    strcpy(root, "/tmp/attnbench-check-XXXXXX");
+    snprintf(root, sizeof root, "%s/attnbench-check-XXXXXX", P_tmpdir);
     return mkdtemp(root) && setenv("ATTNBENCH_FS_ROOT", root, 1) == 0 ? 0 : -1;
 }
 

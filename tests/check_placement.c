@@ -4,7 +4,7 @@
  * recorded ones are.
  */
 #include <errno.h>
-#include <sched.h>
+#include <omp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -296,6 +296,24 @@ static void binding_is_read_back(void **state)
     topology_release(&topology);
 }
 
+/* Exit codes of the program begun anew. */
+enum { ALL_KNOWN = 0, NOT_BOUND = 10, CPUS_LOST = 11 };
+
+static int cpus_at_start(const char *expected)
+{
+    struct topology topology;
+    struct error error;
+    hwloc_bitmap_t now = hwloc_bitmap_alloc();
+    if (omp_get_max_threads() < 1 || topology_load(NULL, NULL, &topology, &error) != 0)
+        return CPUS_LOST;
+    const bool bound =
+        hwloc_get_cpubind(topology.hwloc, now, HWLOC_CPUBIND_THREAD) == 0 && hwloc_bitmap_weight(now) < atoi(expected);
+    const int known = hwloc_bitmap_weight(affinity_at_start()), usable = topology_usable_pus(&topology);
+    topology_release(&topology);
+    hwloc_bitmap_free(now);
+    return known != atoi(expected) || usable != known ? CPUS_LOST : bound ? ALL_KNOWN : NOT_BOUND;
+}
+
 /* With OMP_PROC_BIND the OpenMP runtime binds the main thread before main (OpenMathLib/OpenBLAS#2238): the program
  * begins anew under it, and must still know of all CPUs. */
 static void openmp_variables_hide_no_cpu(void **state)
@@ -318,19 +336,11 @@ static void openmp_variables_hide_no_cpu(void **state)
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-static int cpus_at_start(const char *expected)
-{
-    struct topology topology;
-    struct error error;
-    const int known = hwloc_bitmap_weight(affinity_at_start());
-    if (topology_load(NULL, NULL, &topology, &error) != 0)
-        return 3;
-    const int usable = topology_usable_pus(&topology);
-    topology_release(&topology);
-    return known == atoi(expected) && usable == known ? 0 : 4;
+    if (WEXITSTATUS(status) == NOT_BOUND) {
+        print_message("this OpenMP runtime did not bind the main thread\n");
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), ALL_KNOWN);
 }
 
 int main(int argc, char **argv)

@@ -127,8 +127,8 @@ static void tables_are_in_order(void **state)
         assert_true(streams == 0 || stream_probes[streams]->isa > stream_probes[streams - 1]->isa);
     assert_int_equal(flops, 5);
     assert_int_equal(streams, 3);
-    assert_int_equal(flop_probes[0]->isa, 0);
-    assert_int_equal(stream_probes[0]->isa, 0);
+    assert_ptr_equal(flop_probes[0], &flop_probe_sse2);
+    assert_ptr_equal(stream_probes[0], &stream_probe_sse2);
 }
 
 static void float_mode_is_told_and_cleared(void **state)

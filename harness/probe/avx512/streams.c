@@ -12,7 +12,7 @@ enum { VECTOR_BYTES = 64, LANES = 8 };
 static uint64_t read_streams(const void *buffer, size_t bytes, int streams)
 {
     struct quarters q = quarters_of(buffer, bytes, streams, VECTOR_BYTES);
-    uint64_t lanes[LANES];
+    uint64_t lanes[LANES] = {0};
     if (q.rounds == 0)
         return 0;
     __asm__ volatile(".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n\t"
