@@ -20,11 +20,12 @@ void layout_strides(enum layout layout, const int64_t size[4], int64_t stride[4]
         order[0] = 1;
         order[1] = 0;
     }
+    /* An empty dimension counts as 1: stride 0 must mean broadcast and nothing else. */
+    int64_t step = size[3] > 0 ? size[3] : 1;
     stride[3] = 1;
-    int64_t step = size[3];
     for (int place = 2; place >= 0; place--) {
         stride[order[place]] = step;
-        step *= size[order[place]];
+        step *= size[order[place]] > 0 ? size[order[place]] : 1;
     }
 }
 
