@@ -212,21 +212,29 @@ static void print_string(FILE *file, const json_t *object, const char *field, co
         fprintf(file, "%s%s", label, text);
 }
 
+static void print_model(FILE *file, const json_t *object)
+{
+    static const char *const sizes[] = {"H", "H_kv", "D", "D_v", "S"};
+    static const char *const numbers[] = {"window", "softcap", "scale"};
+    fputs("     ", file);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        fprintf(file, " %s %lld", sizes[i], (long long)json_integer_value(json_object_get(object, sizes[i])));
+    fprintf(file, " causal %s", json_string_value(json_object_get(object, "causal")));
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (json_is_number(json_object_get(object, numbers[i])))
+            fprintf(file, " %s %g", numbers[i], json_number_value(json_object_get(object, numbers[i])));
+    fprintf(file, "%s%s\n", json_is_true(json_object_get(object, "bias")) ? " bias" : "",
+            json_is_true(json_object_get(object, "decodes")) ? "; --decode" : "");
+}
+
 static void print_details(FILE *file, const json_t *object)
 {
     static const char *const formulas[] = {"definition", "flops_useful", "flops_dense", "bytes_min", "tokens"};
-    const json_t *size = json_object_get(object, "H");
     print_string(file, object, "isa", "; needs ");
     print_string(file, object, "reason", "; ");
     fputc('\n', file);
-    if (size)
-        fprintf(file, "      H %lld, kv-heads %lld, D %lld, value-dim %lld, S %lld, causal %s%s\n",
-                (long long)json_integer_value(size), (long long)json_integer_value(json_object_get(object, "H_kv")),
-                (long long)json_integer_value(json_object_get(object, "D")),
-                (long long)json_integer_value(json_object_get(object, "D_v")),
-                (long long)json_integer_value(json_object_get(object, "S")),
-                json_string_value(json_object_get(object, "causal")),
-                json_is_true(json_object_get(object, "decodes")) ? "; --decode" : "");
+    if (json_object_get(object, "H_kv"))
+        print_model(file, object);
     for (size_t i = 0; i < sizeof formulas / sizeof formulas[0]; i++) {
         print_string(file, object, formulas[i], intern_format("      %-13s ", formulas[i]));
         if (json_object_get(object, formulas[i]))
