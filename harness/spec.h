@@ -31,16 +31,16 @@ struct problem_spec {
     enum alias alias;
     enum fill fill;
     int64_t B, H, H_kv, S_q, S_kv, D, D_v;
-    const char *kv_lengths;  /* interned: "full", "ragged" or "N:N:..." (B numbers) */
-    double mask_share;       /* share of true in the random mask; < 0: no mask */
-    bool bias;               /* N(0,1), [1,H,S_q,S_kv] */
-    bool weights;            /* weights are returned too */
-    bool window;             /* left and right below apply */
-    int64_t window_left;     /* counts the diagonal key; WINDOW_OPEN: no limit */
-    int64_t window_right;    /* WINDOW_OPEN: no limit; WINDOW_NOT_GIVEN */
-    double softcap;          /* 0: none */
-    double scale;            /* NaN: the default 1/sqrt(D) */
-    uint64_t seed;           /* every random choice of this problem's data */
+    const char *kv_lengths; /* interned: "full", "ragged" or "N:N:..." (B numbers) */
+    double mask_share;      /* share of true in the random mask; < 0: no mask */
+    bool bias;              /* N(0,1), [1,H,S_q,S_kv] */
+    bool weights;           /* weights are returned too */
+    bool window;            /* left and right below apply */
+    int64_t window_left;    /* counts the diagonal key; WINDOW_OPEN: no limit */
+    int64_t window_right;   /* WINDOW_OPEN: no limit; WINDOW_NOT_GIVEN */
+    double softcap;         /* 0: none */
+    double scale;           /* NaN: the default 1/sqrt(D) */
+    uint64_t seed;          /* every random choice of this problem's data */
 };
 
 /* A spec with every default of the contract: B 1, H 1, H_kv 1, S 512, D 64, f32, BHSD, no masks, seed 1. */
@@ -87,8 +87,8 @@ struct point {
     const char *placement;          /* as asked: "compact", "core:3", "0,2-5" */
     int threads;                    /* resolved: max has become a number */
     enum cache_state cache;
-    const char *skip_reason;        /* NULL: can run */
-    int32_t *cpus;                  /* [threads] planned OS indices, thread order; NULL for placement none */
+    const char *skip_reason; /* NULL: can run */
+    int32_t *cpus;           /* [threads] planned OS indices, thread order; NULL for placement none */
 };
 
 /* A digest of the problem alone: equal for the points that share one. */

@@ -50,8 +50,8 @@ bool request_names_problem(const struct request *request);
 /* --seed, the config's seed, or 1. */
 uint64_t request_seed(const struct request *request);
 
-/* Expands to points: resolves kernel globs against the registry, placements against the topology, checks what each kernel
- * refuses (skip_reason), counts before expanding. zero_ok as in spec_validate. */
+/* Expands to points: resolves kernel globs against the registry, placements against the topology, checks what each
+ * kernel refuses (skip_reason), counts before expanding. zero_ok as in spec_validate. */
 int request_plan(const struct request *request, const struct topology *topology, bool zero_ok, struct plan *plan,
                  struct error *error);
 
