@@ -16,6 +16,7 @@
 
 #include "intern.h"
 #include "isa.h"
+#include "topology.h"
 
 extern char **environ;
 
@@ -63,6 +64,7 @@ static void become_child(enum child_role role, int in, int out, int segment, pid
     if (isa_emulated())
         _exit(role_run(role, in, out, segment));
     clean_environment();
+    affinity_restore(); /* an OpenMP runtime may have bound this process before main() */
     char numbers[3][16];
     snprintf(numbers[0], sizeof numbers[0], "%d", in);
     snprintf(numbers[1], sizeof numbers[1], "%d", out);
