@@ -277,30 +277,30 @@ cleanup:
     return rc;
 }
 
-/* `run --resume FILE` alone goes on with the command that the file's first line tells. Returns the arguments (to be
- * freed with their array) or NULL with a message. */
-static char **resumed_arguments(const char *path, int *argc, struct error *error)
+/* `run --resume FILE` alone goes on with the command that the file's first line tells; what was typed now comes after
+ * it, so that it has the last word. Returns the arguments (interned; free the array) or NULL with a message. */
+static char **resumed_arguments(const char *path, int argc, char **argv, int *count, struct error *error)
 {
     struct results results;
     char **arguments = NULL;
     if (results_read(path, &results, error) < 0)
         return NULL;
     const json_t *command = json_object_get(json_array_get(results.contexts, 0), "command");
-    size_t count = json_array_size(command);
-    if (count < 2) {
+    size_t words = json_array_size(command);
+    if (words < 2) {
         error_usage(error, "--resume: %s does not tell the command that made it", path);
     } else {
-        arguments = calloc(count + 2, sizeof *arguments);
-        *argc = 0;
-        for (size_t i = 1; arguments && i < count; i++) {
+        arguments = calloc(words + (size_t)argc, sizeof *arguments);
+        *count = 0;
+        for (size_t i = 1; arguments && i < words; i++) {
             const char *word = json_string_value(json_array_get(command, i));
             if (word && (strcmp(word, "--out") == 0 || strcmp(word, "--resume") == 0))
                 i++;
             else if (word && strncmp(word, "--out=", 6) != 0 && strncmp(word, "--resume=", 9) != 0)
-                arguments[(*argc)++] = (char *)intern(word);
+                arguments[(*count)++] = (char *)intern(word);
         }
-        if (arguments)
-            arguments[(*argc)++] = (char *)intern_format("--resume=%s", path);
+        for (int i = 1; arguments && i < argc; i++)
+            arguments[(*count)++] = argv[i];
     }
     results_release(&results);
     return arguments;
@@ -316,7 +316,7 @@ int command_run(int argc, char **argv, struct error *error)
     int rc = options_parse("run", argc, argv, &options, &done, error);
     if (rc == 0 && !done && options.resume && options.request_is_default) {
         int count = 0;
-        resumed = resumed_arguments(options.resume, &count, error);
+        resumed = resumed_arguments(options.resume, argc, argv, &count, error);
         options_release(&options);
         rc = resumed ? options_parse("run", count, resumed, &options, &done, error) : -EINVAL;
     }

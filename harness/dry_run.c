@@ -37,6 +37,8 @@ static json_t *point_json(const struct point *point)
 
 static void print_cpus(FILE *file, const struct point *point)
 {
+    if (!point->cpus && point->skip_reason)
+        return; /* it has no CPUs because there are none for it */
     fprintf(file, "%s", point->cpus ? " on CPUs " : " unbound");
     for (int i = 0; point->cpus && i < point->threads; i++)
         fprintf(file, "%s%d", i ? "," : "", point->cpus[i]);

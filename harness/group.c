@@ -44,11 +44,7 @@ bool group_same(const struct point *a, const struct point *b)
 {
     if (a->cache != b->cache || a->threads != b->threads || a->placement != b->placement)
         return false;
-    json_t *first = spec_to_json(&a->spec), *second = spec_to_json(&b->spec);
-    bool same = json_equal(first, second);
-    json_decref(first);
-    json_decref(second);
-    return same;
+    return spec_digest(&a->spec) == spec_digest(&b->spec);
 }
 
 double group_bytes(const struct run *run, const struct point *point)

@@ -72,7 +72,7 @@ int main(int argc, char **argv)
     if (status >= 0)
         return status;
     if (argc < 2) {
-        print_help();
+        fprintf(stderr, "attnbench: no command; attnbench --help lists them\n");
         return EXIT_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
