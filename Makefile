@@ -12,6 +12,7 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 MODE ?= release
+PREFIX ?= /usr/local
 compiler_family := $(if $(findstring clang,$(CC)),clang,gcc)
 # gcc builds into build/<mode>, clang into build/clang-<mode>, so that both can stand side by side.
 BUILD ?= build/$(if $(filter clang,$(compiler_family)),clang-)$(MODE)
@@ -82,7 +83,7 @@ const int build_dirty = $(DIRTY);\nconst char *const build_compiler = "$(compile
 const char *const build_flags = "$(COMMON_FLAGS)";\nconst int build_has_likwid = $(if $(HAVE_LIKWID),1,0);\n
 
 # ---- targets -------------------------------------------------------------------------------------------------------
-.PHONY: all test bench setup asan tsan lint clean help programs checks run-tests run-bench FORCE
+.PHONY: all test bench setup asan tsan lint install clean help programs checks run-tests run-bench FORCE
 
 all: $(program) ## build build/release/attnbench
 
@@ -160,6 +161,11 @@ tsan: ## the threaded tests with the thread sanitizer (clang: gcc's OpenMP runti
 
 lint: ## clang-format, clang-tidy, shellcheck, headers that compile alone
 	scripts/lint
+
+install: all ## the program and its configs under PREFIX (/usr/local)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/attnbench/configs
+	install $(program) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 configs/*.yaml $(DESTDIR)$(PREFIX)/share/attnbench/configs
 
 clean: ## remove build/
 	rm -rf build

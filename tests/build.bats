@@ -78,11 +78,21 @@ fresh_copy() {
   if ldd build/debug/attnbench | grep likwid; then return 1; fi
 }
 
+@test "make install: the program finds its configs from anywhere" {
+  fresh_copy
+  attempt make BUILD=build/release PREFIX="$work/prefix" install
+  expect_status 0
+  cd /
+  attempt "$work/prefix/bin/attnbench" list configs
+  expect_status 0
+  expect_out quick models
+}
+
 @test "make help lists the targets" {
   cd "$root"
   attempt make help
   expect_status 0
-  expect_out all setup test bench asan tsan lint clean
+  expect_out all setup test bench asan tsan lint install clean
 }
 
 @test "scripts/setup --check tells and changes nothing" {
