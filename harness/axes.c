@@ -32,6 +32,7 @@ static const struct value built_in[KEY_AXES] = {
     [KEY_CACHE] = {.integer = CACHE_WARM},
     [KEY_THREADS] = {.integer = THREADS_OF_PLACEMENT},
     [KEY_PLACE] = {.text = "compact"},
+    [KEY_MEM] = {.text = "local"},
     [KEY_SCHEDULE] = {.text = "auto"},
 };
 

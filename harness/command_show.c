@@ -74,7 +74,7 @@ static int parse(int argc, char **argv, struct show_options *options, struct err
 static char *repro_of(const json_t *record)
 {
     struct error ignored;
-    const char *recorded = json_get_string(record, "repro", NULL);
+    const char *recorded = json_get_string(record, "repro", NULL), *mem = json_get_string(record, "mem", "local");
     if (recorded)
         return strdup(recorded);
     struct point point = {
@@ -83,6 +83,7 @@ static char *repro_of(const json_t *record)
         .schedule_requested =
             intern(json_get_string(record, "schedule_requested", json_get_string(record, "schedule", "auto"))),
         .placement = intern(json_get_string(record, "placement", "compact")),
+        .mem = strcmp(mem, "local") ? intern(mem) : NULL,
         .threads = (int)json_get_int(record, "threads", 1),
     };
     int cache = cache_from_name(json_get_string(record, "cache", "warm"));

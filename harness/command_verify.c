@@ -89,7 +89,8 @@ static int run_case(struct verifier *verifier, const struct plan *plan, const ch
 
 static bool same_task(const struct point *a, const struct point *b)
 {
-    return a->threads == b->threads && a->placement == b->placement && spec_digest(&a->spec) == spec_digest(&b->spec);
+    return a->threads == b->threads && a->placement == b->placement && a->mem == b->mem &&
+           spec_digest(&a->spec) == spec_digest(&b->spec);
 }
 
 /* A sweep of the user's own: every planned point once. */

@@ -9,6 +9,7 @@
 
 #include "intern.h"
 #include "json_util.h"
+#include "memory_policy.h"
 
 int crew_create(const struct topology *topology, bool with_peaks, struct crew *crew, struct error *error)
 {
@@ -33,9 +34,9 @@ static int set_up(struct crew *crew, struct crew_worker *worker, const struct po
     json_t *cpus = point->cpus ? json_array() : json_null();
     for (int i = 0; point->cpus && i < point->threads; i++)
         json_array_append_new(cpus, json_integer(point->cpus[i]));
-    json_t *request =
-        json_pack("{s:s,s:i,s:o,s:f,s:b}", "op", "setup", "threads", point->threads, "cpus", cpus, "llc_bytes",
-                  (double)topology_llc_total_bytes(crew->topology), "peaks", (int)crew->with_peaks);
+    json_t *request = json_pack("{s:s,s:i,s:o,s:f,s:b,s:o}", "op", "setup", "threads", point->threads, "cpus", cpus,
+                                "llc_bytes", (double)topology_llc_total_bytes(crew->topology), "peaks",
+                                (int)crew->with_peaks, "mem", memory_policy_to_json(crew->topology, point->mem));
     json_t *answer = NULL;
     rc = child_send(&worker->child, request);
     while (rc == 0 && (rc = lines_read(&worker->child.from, -1, &answer)) == -EINTR)
@@ -55,7 +56,7 @@ struct crew_worker *crew_worker(struct crew *crew, const struct point *point, st
     struct crew_worker *oldest = &crew->workers[0];
     for (int w = 0; w < CREW_WORKERS; w++) {
         struct crew_worker *worker = &crew->workers[w];
-        if (worker->placement == point->placement && worker->threads == point->threads) {
+        if (worker->placement == point->placement && worker->mem == point->mem && worker->threads == point->threads) {
             worker->used = ++crew->clock;
             return worker;
         }
@@ -67,6 +68,7 @@ struct crew_worker *crew_worker(struct crew *crew, const struct point *point, st
     if (set_up(crew, oldest, point, error) < 0)
         return NULL;
     oldest->placement = point->placement;
+    oldest->mem = point->mem;
     oldest->threads = point->threads;
     oldest->used = ++crew->clock;
     return oldest;

@@ -16,6 +16,7 @@ enum { CREW_WORKERS = 4 };
 struct crew_worker {
     struct child child;
     const char *placement; /* interned; NULL: free */
+    const char *mem;       /* as struct point's */
     int threads;
     uint64_t used;
 };

@@ -42,7 +42,7 @@ struct group {
 
 bool group_same(const struct point *a, const struct point *b)
 {
-    if (a->cache != b->cache || a->threads != b->threads || a->placement != b->placement)
+    if (a->cache != b->cache || a->threads != b->threads || a->placement != b->placement || a->mem != b->mem)
         return false;
     return spec_digest(&a->spec) == spec_digest(&b->spec);
 }

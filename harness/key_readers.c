@@ -11,6 +11,7 @@
 
 #include "../kernels/schedule/schedule.h"
 #include "intern.h"
+#include "memory_policy.h"
 #include "models.h"
 #include "rules.h"
 
@@ -171,6 +172,14 @@ int read_text(const struct key *key, const char *item, const char *where, struct
 {
     (void)key;
     return value_list_add(list, (struct value){.text = intern(item), .where = where}, error);
+}
+
+int read_mem(const struct key *key, const char *item, const char *where, struct value_list *list, struct error *error)
+{
+    char shown[QUOTED_BYTES];
+    if (!memory_policy_is_one(item))
+        return error_usage(error, "%s is not one of %s", quoted(item, shown), key->argument);
+    return read_text(key, item, where, list, error);
 }
 
 int read_schedule(const struct key *key, const char *item, const char *where, struct value_list *list,

@@ -21,6 +21,7 @@ int read_softcap(const struct key *, const char *item, const char *where, struct
 int read_scale(const struct key *, const char *item, const char *where, struct value_list *, struct error *);
 int read_threads(const struct key *, const char *item, const char *where, struct value_list *, struct error *);
 int read_text(const struct key *, const char *item, const char *where, struct value_list *, struct error *);
+int read_mem(const struct key *, const char *item, const char *where, struct value_list *, struct error *);
 int read_schedule(const struct key *, const char *item, const char *where, struct value_list *, struct error *);
 int read_seed(const struct key *, const char *item, const char *where, struct value_list *, struct error *);
 int read_duration(const struct key *, const char *item, const char *where, struct value_list *, struct error *);

@@ -69,6 +69,8 @@ const struct key keys[KEY_COUNT] = {
     [KEY_THREADS] = {"threads", KEY_GROUP_RUN, "N,max", "Threads (max)", ALL, read_threads, NULL},
     [KEY_PLACE] = {"place", KEY_GROUP_RUN, "PLACE",
                    "Where threads are bound: a name or CPUs 0,2-5 (compact; list placements)", ALL, read_text, NULL},
+    [KEY_MEM] = {"mem", KEY_GROUP_RUN, "local,interleave,node:I",
+                 "NUMA nodes of the memory: the toucher's own, all in turn, or one (local)", ALL, read_mem, NULL},
     [KEY_SCHEDULE] = {"schedule", KEY_GROUP_RUN, "NAME", "How work is spread over threads (auto; list schedules)", ALL,
                       read_schedule, NULL},
     [KEY_KERNEL] = {"kernel", KEY_GROUP_RUN, "GLOB", "Kernels, by name or pattern (every one; list kernels)", ALL,

@@ -39,6 +39,7 @@ enum key_id {
     KEY_CACHE,
     KEY_THREADS,
     KEY_PLACE,
+    KEY_MEM,
     KEY_SCHEDULE,
     KEY_KERNEL,
     KEY_AXES, /* how many axes */

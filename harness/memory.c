@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "intern.h"
+#include "memory_policy.h"
 #include "operands.h"
 
 /* CANARY: bytes on each side that nobody may write to; a multiple of a cache line, so that data stays aligned. */
@@ -76,7 +77,7 @@ static int allocate_huge(struct memory_block *block)
     block->data = base + ahead + CANARY;
     /* A refusal (no THP in this kernel) shows in memory_page_mode. */
     madvise(block->base, wanted, MADV_HUGEPAGE);
-    return 0;
+    return memory_policy_bind(block->base, wanted);
 }
 
 static int allocate_guarded(struct memory_block *block)
@@ -90,7 +91,7 @@ static int allocate_guarded(struct memory_block *block)
     block->data = base + page + inner - block->bytes;
     if (inner && mprotect(base + page, inner, PROT_READ | PROT_WRITE) < 0)
         return errno;
-    return 0;
+    return memory_policy_bind(base + page, inner);
 }
 
 static int allocate_plain(struct memory_block *block)

@@ -13,6 +13,7 @@
 #include "intern.h"
 #include "isa.h"
 #include "key_readers.h"
+#include "memory_policy.h"
 #include "registry.h"
 #include "request.h"
 
@@ -130,7 +131,10 @@ static int expand_kernels(struct planner *planner, const struct axes *axes, cons
 {
     const struct axis *schedules = &axes->axis[KEY_SCHEDULE];
     const struct resolved *resolved = NULL;
+    const char *unbindable;
     int code = resolve(planner, place, point.threads, &resolved);
+    if (!code)
+        code = memory_policy_check(planner->topology, point.mem, &unbindable, planner->error);
     if (code)
         return code;
     point.placement = resolved->expression;
@@ -143,7 +147,7 @@ static int expand_kernels(struct planner *planner, const struct axes *axes, cons
             point.kernel = intern(kernel->name);
             point.skip_reason = registry_refusal(kernel, &subject->problem, isa_available());
             if (!point.skip_reason)
-                point.skip_reason = resolved->reason;
+                point.skip_reason = resolved->reason ? resolved->reason : unbindable;
             if (!point.skip_reason)
                 point.skip_reason =
                     schedule_refusal(point.schedule_requested, kernel, &subject->problem, point.threads);
@@ -156,7 +160,7 @@ static int expand_kernels(struct planner *planner, const struct axes *axes, cons
 static int expand_runs(struct planner *planner, const struct axes *axes, const struct subject *subject)
 {
     const struct axis *caches = &axes->axis[KEY_CACHE], *threads = &axes->axis[KEY_THREADS];
-    const struct axis *places = &axes->axis[KEY_PLACE];
+    const struct axis *places = &axes->axis[KEY_PLACE], *mems = &axes->axis[KEY_MEM];
     struct point point = {.spec = subject->spec, .source = intern("builtin")};
     int code = 0;
     for (size_t c = 0; c < caches->count; c++) {
@@ -167,7 +171,11 @@ static int expand_runs(struct planner *planner, const struct axes *axes, const s
             for (size_t p = 0; p < places->count && !code; p++) {
                 struct value place = places->items[p];
                 place.text = intern(place.text);
-                code = expand_kernels(planner, axes, subject, point, &place);
+                for (size_t m = 0; m < mems->count && !code; m++) {
+                    const char *mem = intern(mems->items[m].text);
+                    point.mem = mem == intern("local") ? NULL : mem;
+                    code = expand_kernels(planner, axes, subject, point, &place);
+                }
             }
         }
     }

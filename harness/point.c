@@ -78,6 +78,8 @@ uint64_t point_digest(const struct point *point)
     digest_spec(&digest, &point->spec);
     digest_text(&digest, "cache", cache_name(point->cache));
     digest_text(&digest, "kernel", point->kernel);
+    if (point->mem)
+        digest_text(&digest, "mem", point->mem);
     digest_text(&digest, "placement", point->placement);
     digest_text(&digest, "schedule_requested", point->schedule_requested);
     digest_text(&digest, "source", point->source);
@@ -174,6 +176,8 @@ char *point_repro(const struct point *point)
     fprintf(file, " --threads %d", point->threads);
     if (strcmp(point->placement, "compact") != 0)
         write_flag(file, "--place", point->placement);
+    if (point->mem)
+        write_flag(file, "--mem", point->mem);
     fclose(file);
     return text;
 }

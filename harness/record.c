@@ -48,6 +48,7 @@ json_t *record_create(const struct point *point, const char *run_id)
     set(record, "schedule_requested", json_string(point->schedule_requested));
     set(record, "threads", json_integer(point->threads));
     set(record, "placement", json_string(point->placement));
+    set(record, "mem", json_string(point->mem ? point->mem : "local"));
     set(record, "cpus", json_array());
     set(record, "cache", json_string(cache_name(point->cache)));
     set_real(record, "flops_useful", work.flops_useful);

@@ -85,6 +85,7 @@ struct point {
     const char *source;             /* "builtin", "plugin:FILE" */
     const char *schedule_requested; /* "serial", "bh", "bhq", "auto" ... */
     const char *placement;          /* as asked: "compact", "core:3", "0,2-5" */
+    const char *mem;                /* "interleave", "node:1"; NULL: local, by first touch */
     int threads;                    /* resolved: max has become a number */
     enum cache_state cache;
     const char *skip_reason; /* NULL: can run */

@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "isa.h"
 #include "json_util.h"
+#include "memory_policy.h"
 
 int worker_tell(struct worker *worker, json_t *event)
 {
@@ -59,6 +60,8 @@ static int setup(struct worker *worker, const json_t *request, struct error *err
     int rc = team_create(threads, cpus, &worker->team, error);
     free(cpus);
     worker->llc_bytes = json_number_value(json_object_get(request, "llc_bytes"));
+    if (rc == 0)
+        rc = memory_policy_adopt(json_object_get(request, "mem"), error);
     if (rc == 0 && json_is_true(json_object_get(request, "peaks")))
         roof_measure_peaks(&worker->team, &worker->peaks);
     return rc;
