@@ -32,7 +32,7 @@ class Fault(Exception):
 
 def start(program, *arguments):
     # Python ignores SIGPIPE and the test's shell may ignore SIGINT; the program gets both as a terminal would give them.
-    return subprocess.Popen([program, "run", *SWEEP, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    return subprocess.Popen([program, "run", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                             stderr=subprocess.PIPE, start_new_session=True,
                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
@@ -101,7 +101,7 @@ def expect_once(records, plan, what):
 
 def disturb(program, victim, path, moment, generator):
     """One run, killed or interrupted at that moment. Returns whether it was hit at all."""
-    process = start(program, "--out", path)
+    process = start(program, *SWEEP, "--out", path)
     time.sleep(moment)
     hit = process.poll() is None
     if victim == "coordinator":
@@ -139,7 +139,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "whole.jsonl")
         begin = time.monotonic()
-        finish(start(options.program, "--out", path), "the undisturbed run", [0])
+        finish(start(options.program, *SWEEP, "--out", path), "the undisturbed run", [0])
         duration = time.monotonic() - begin
         records = read_journal(path, False)
         plan = {record["point_id"] for record in records}
@@ -165,7 +165,7 @@ def main():
                     raise Fault(f"{where}: no journal")
                 if os.path.exists(path):
                     os.unlink(path)
-                finish(start(options.program, "--out", path), f"{where}: the run anew", [0])
+                finish(start(options.program, *SWEEP, "--out", path), f"{where}: the run anew", [0])
                 kept = []
             else:
                 lost = expect_once(kept, plan, where)

@@ -31,6 +31,14 @@ sweep=("${cheap[@]}" -S "16,32,48" -D 16 --kernel naive --threads 1)
   valid_journal "$work/part.jsonl"
 }
 
+@test "--resume by itself goes on with the command of the file" {
+  attempt "$ATTNBENCH" run "${sweep[@]}" --out "$work/out.jsonl"
+  head -n 2 "$work/out.jsonl" >"$work/part.jsonl"
+  attempt "$ATTNBENCH" run --resume "$work/part.jsonl"
+  expect_status 0
+  holds "$work/part.jsonl" '[(r["S_q"], len(r["samples_ns"])) for r in records] == [(16, 3), (32, 3), (48, 3)]'
+}
+
 @test "--resume of a finished run measures nothing" {
   attempt "$ATTNBENCH" run "${sweep[@]}" --out "$work/out.jsonl"
   grep attnbench.result "$work/out.jsonl" >"$work/before"
