@@ -10,13 +10,14 @@
 #include <stdint.h>
 #include <string.h>
 
-#define SIMD_INLINE static inline __attribute__((always_inline))
+#include "simd_compiler.h"
 
 typedef __m256 simd_f32;
 typedef __m256 simd_mask; /* all bits of a lane, or none */
 
 enum {
     SIMD_LANES = 8,
+    SIMD_REGISTERS = 16,
     SIMD_TILE_VECTORS = 2 /* 6 x 2 accumulators, 2 vectors of b and 1 broadcast fit 16 registers */
 };
 
@@ -187,19 +188,19 @@ SIMD_INLINE simd_f32 simd_scale_exponent(simd_f32 p, simd_f32 n)
 SIMD_INLINE void simd_transpose(simd_f32 r[8])
 {
     simd_f32 a[8], b[8];
-#pragma GCC unroll 4
+    SIMD_UNROLL
     for (int i = 0; i < 8; i += 2) {
         a[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
         a[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
     }
-#pragma GCC unroll 2
+    SIMD_UNROLL
     for (int i = 0; i < 8; i += 4) {
         b[i] = _mm256_shuffle_ps(a[i], a[i + 2], 0x44);
         b[i + 1] = _mm256_shuffle_ps(a[i], a[i + 2], 0xee);
         b[i + 2] = _mm256_shuffle_ps(a[i + 1], a[i + 3], 0x44);
         b[i + 3] = _mm256_shuffle_ps(a[i + 1], a[i + 3], 0xee);
     }
-#pragma GCC unroll 4
+    SIMD_UNROLL
     for (int i = 0; i < 4; i++) {
         r[i] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x20);
         r[i + 4] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x31);
@@ -210,12 +211,12 @@ SIMD_INLINE void simd_transpose(simd_f32 r[8])
 SIMD_INLINE simd_f32 simd_sum_rows(const simd_f32 r[8])
 {
     simd_f32 pair[4], half[2];
-#pragma GCC unroll 4
+    SIMD_UNROLL
     for (int i = 0; i < 4; i++) {
         simd_f32 swap = _mm256_blend_ps(r[2 * i], r[2 * i + 1], 0x55);
         pair[i] = _mm256_add_ps(_mm256_blend_ps(r[2 * i], r[2 * i + 1], 0xaa), _mm256_permute_ps(swap, 0xb1));
     }
-#pragma GCC unroll 2
+    SIMD_UNROLL
     for (int i = 0; i < 2; i++) {
         simd_f32 swap = _mm256_blend_ps(pair[2 * i], pair[2 * i + 1], 0x33);
         half[i] = _mm256_add_ps(_mm256_blend_ps(pair[2 * i], pair[2 * i + 1], 0xcc), _mm256_permute_ps(swap, 0x4e));

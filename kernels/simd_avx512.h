@@ -10,13 +10,14 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-#define SIMD_INLINE static inline __attribute__((always_inline))
+#include "simd_compiler.h"
 
 typedef __m512 simd_f32;
 typedef __mmask16 simd_mask;
 
 enum {
     SIMD_LANES = 16,
+    SIMD_REGISTERS = 32,
     /* A product tile is 6 rows by this many vectors: 24 accumulators, 4 vectors of b and 1 broadcast fit 32 registers
      * and keep both FMA latency (4) and the one 64-byte load a cycle of current cores covered. */
     SIMD_TILE_VECTORS = 4
@@ -177,26 +178,26 @@ SIMD_INLINE simd_f32 simd_scale_exponent(simd_f32 p, simd_f32 n)
 SIMD_INLINE void simd_transpose(simd_f32 r[16])
 {
     simd_f32 a[16], b[16];
-#pragma GCC unroll 8
+    SIMD_UNROLL
     for (int i = 0; i < 16; i += 2) {
         a[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
         a[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
     }
-#pragma GCC unroll 4
+    SIMD_UNROLL
     for (int i = 0; i < 16; i += 4) {
         b[i] = _mm512_shuffle_ps(a[i], a[i + 2], 0x44);
         b[i + 1] = _mm512_shuffle_ps(a[i], a[i + 2], 0xee);
         b[i + 2] = _mm512_shuffle_ps(a[i + 1], a[i + 3], 0x44);
         b[i + 3] = _mm512_shuffle_ps(a[i + 1], a[i + 3], 0xee);
     }
-#pragma GCC unroll 4
+    SIMD_UNROLL
     for (int i = 0; i < 4; i++) {
         a[i] = _mm512_shuffle_f32x4(b[i], b[i + 4], 0x88);
         a[i + 4] = _mm512_shuffle_f32x4(b[i], b[i + 4], 0xdd);
         a[i + 8] = _mm512_shuffle_f32x4(b[i + 8], b[i + 12], 0x88);
         a[i + 12] = _mm512_shuffle_f32x4(b[i + 8], b[i + 12], 0xdd);
     }
-#pragma GCC unroll 4
+    SIMD_UNROLL
     for (int i = 0; i < 4; i++) {
         r[i] = _mm512_shuffle_f32x4(a[i], a[i + 8], 0x88);
         r[i + 8] = _mm512_shuffle_f32x4(a[i], a[i + 8], 0xdd);
@@ -209,18 +210,18 @@ SIMD_INLINE void simd_transpose(simd_f32 r[16])
 SIMD_INLINE simd_f32 simd_sum_rows(const simd_f32 r[16])
 {
     simd_f32 pair[8], quad[4], half[2];
-#pragma GCC unroll 8
+    SIMD_UNROLL
     for (int i = 0; i < 8; i++) {
         simd_f32 swap = _mm512_mask_blend_ps(0x5555, r[2 * i], r[2 * i + 1]);
         pair[i] = _mm512_add_ps(_mm512_mask_blend_ps(0xaaaa, r[2 * i], r[2 * i + 1]), _mm512_permute_ps(swap, 0xb1));
     }
-#pragma GCC unroll 4
+    SIMD_UNROLL
     for (int i = 0; i < 4; i++) {
         simd_f32 swap = _mm512_mask_blend_ps(0x3333, pair[2 * i], pair[2 * i + 1]);
         quad[i] =
             _mm512_add_ps(_mm512_mask_blend_ps(0xcccc, pair[2 * i], pair[2 * i + 1]), _mm512_permute_ps(swap, 0x4e));
     }
-#pragma GCC unroll 2
+    SIMD_UNROLL
     for (int i = 0; i < 2; i++) {
         simd_f32 swap = _mm512_mask_blend_ps(0x0f0f, quad[2 * i], quad[2 * i + 1]);
         half[i] = _mm512_add_ps(_mm512_mask_blend_ps(0xf0f0, quad[2 * i], quad[2 * i + 1]),

@@ -51,12 +51,12 @@ static inline void lanes_load_queries(struct lane_block *block)
             simd_f32 tile[SIMD_LANES];
             const int present = block->count - v * SIMD_LANES;
             const struct query_row *rows = block->rows + v * SIMD_LANES;
-#pragma GCC unroll 16
+            SIMD_UNROLL
             for (int t = 0; t < SIMD_LANES; t++)
                 tile[t] = t < present ? simd_mul(simd_load_masked(rows[t].q + d, some), scale) : simd_zero();
             simd_transpose(tile);
             float *query = block->query + d * block->lanes + v * SIMD_LANES;
-#pragma GCC unroll 16
+            SIMD_UNROLL
             for (int t = 0; t < SIMD_LANES; t++)
                 if (t < columns)
                     simd_store(query + t * block->lanes, tile[t]);
@@ -138,14 +138,14 @@ static inline void lanes_raise_maximum(struct lane_block *block, bool begun)
 SIMD_INLINE void lanes_exponentiate_strip(struct lane_block *block, int64_t n, bool natural, int v0, int vectors)
 {
     simd_f32 max[SIMD_TILE_VECTORS], sum[SIMD_TILE_VECTORS];
-#pragma GCC unroll 4
+    SIMD_UNROLL
     for (int v = 0; v < vectors; v++) {
         max[v] = finite_maximum(simd_load(block->max + (v0 + v) * SIMD_LANES));
         sum[v] = simd_load(block->sum + (v0 + v) * SIMD_LANES);
     }
     float *score = block->score + v0 * SIMD_LANES;
     for (int64_t j = 0; j < n; j++) {
-#pragma GCC unroll 4
+        SIMD_UNROLL
         for (int v = 0; v < vectors; v++) {
             simd_f32 weight = weight_of(natural, simd_load(score + v * SIMD_LANES), max[v]);
             simd_store(score + v * SIMD_LANES, weight);
@@ -153,7 +153,7 @@ SIMD_INLINE void lanes_exponentiate_strip(struct lane_block *block, int64_t n, b
         }
         score += block->lanes;
     }
-#pragma GCC unroll 4
+    SIMD_UNROLL
     for (int v = 0; v < vectors; v++)
         simd_store(block->sum + (v0 + v) * SIMD_LANES, sum[v]);
 }
@@ -228,13 +228,13 @@ static inline void lanes_store_rows(struct lane_block *block)
             const simd_mask some = simd_first(columns);
             const float *output = block->output + d * block->lanes + v * SIMD_LANES;
             simd_f32 tile[SIMD_LANES];
-#pragma GCC unroll 16
+            SIMD_UNROLL
             for (int t = 0; t < SIMD_LANES; t++)
                 tile[t] = t < columns
                               ? simd_select(empty, simd_zero(), simd_mul(simd_load(output + t * block->lanes), factor))
                               : simd_zero();
             simd_transpose(tile);
-#pragma GCC unroll 16
+            SIMD_UNROLL
             for (int t = 0; t < SIMD_LANES; t++)
                 if (t < present)
                     simd_store_masked(block->rows[v * SIMD_LANES + t].out + d, some, tile[t]);

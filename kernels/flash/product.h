@@ -29,23 +29,24 @@ struct product {
 SIMD_INLINE void product_tile(const struct product *p, int rows, int vectors)
 {
     simd_f32 sum[PRODUCT_ROWS][SIMD_TILE_VECTORS];
-#pragma GCC unroll 6
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
+    SIMD_UNROLL
+    for (int r = 0; r < rows; r++) {
+        SIMD_UNROLL
         for (int v = 0; v < vectors; v++)
             sum[r][v] = p->accumulate ? simd_load(p->c + r * p->lanes + v * SIMD_LANES) : simd_zero();
+    }
 
     const float *a = p->a, *b = p->b;
     const int64_t a_row = p->a_row, a_step = p->a_step, lanes = p->lanes;
     for (int64_t k = 0; k < p->depth; k++) {
         simd_f32 column[SIMD_TILE_VECTORS];
-#pragma GCC unroll 4
+        SIMD_UNROLL
         for (int v = 0; v < vectors; v++)
             column[v] = simd_load(b + v * SIMD_LANES);
-#pragma GCC unroll 6
+        SIMD_UNROLL
         for (int r = 0; r < rows; r++) {
             simd_f32 element = simd_set(a[r * a_row]);
-#pragma GCC unroll 4
+            SIMD_UNROLL
             for (int v = 0; v < vectors; v++)
                 sum[r][v] = simd_fma(element, column[v], sum[r][v]);
         }
@@ -53,17 +54,18 @@ SIMD_INLINE void product_tile(const struct product *p, int rows, int vectors)
         b += lanes;
     }
 
-#pragma GCC unroll 6
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
+    SIMD_UNROLL
+    for (int r = 0; r < rows; r++) {
+        SIMD_UNROLL
         for (int v = 0; v < vectors; v++)
             simd_store(p->c + r * lanes + v * SIMD_LANES, sum[r][v]);
+    }
     if (!p->top)
         return;
-#pragma GCC unroll 4
+    SIMD_UNROLL
     for (int v = 0; v < vectors; v++) {
         simd_f32 top = simd_load(p->top + v * SIMD_LANES);
-#pragma GCC unroll 6
+        SIMD_UNROLL
         for (int r = 0; r < rows; r++)
             top = simd_max(sum[r][v], top);
         simd_store(p->top + v * SIMD_LANES, top);

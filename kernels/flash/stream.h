@@ -37,31 +37,51 @@ static inline size_t stream_scratch_floats(int64_t D, int64_t D_v)
     return (size_t)(stream_padded(D) + stream_padded(D_v) + STREAM_KEYS) * STREAM_ROWS;
 }
 
+/* fresh: a load that no other one is moved over. Lines that come from DRAM must be asked for in their order: compilers
+ * shuffle a handful of independent loads, and that alone costs up to a third of the bandwidth. */
+SIMD_INLINE simd_f32 stream_vector(bool fresh, const float *p)
+{
+    simd_f32 x = simd_load(p);
+    if (fresh)
+        __asm__ volatile("" : "+v"(x) : : "memory");
+    return x;
+}
+
 /* SIMD_LANES scores of one query from `count` rows of K (the last one stands in for those beyond). vectors: D in whole
- * vectors where it is known and D is a multiple of them, else 0. */
-SIMD_INLINE void stream_dot_rows(int64_t D, int vectors, const float *query, const float *k, int64_t k_stride,
-                                 int64_t count, float *score)
+ * vectors where it is known and D is a multiple of them, else 0. fresh: these rows are read for the first time; the
+ * query then comes from L1 beside every vector of K, since with both the order and the pace of the loads right a core
+ * draws 1.0 of its DRAM bandwidth, with the query in registers 0.8. Rows that are close want it in registers. */
+SIMD_INLINE void stream_dot_rows(int64_t D, int vectors, bool fresh, const float *query, const float *k,
+                                 int64_t k_stride, int64_t count, float *score)
 {
     const int64_t whole = vectors ? vectors : D / SIMD_LANES;
     const int64_t rest = vectors ? 0 : D % SIMD_LANES;
     const simd_mask tail = simd_first(rest);
-    simd_f32 sum[SIMD_LANES];
-#pragma GCC unroll 16
+    const bool held = !fresh && vectors && vectors + SIMD_LANES + 4 <= SIMD_REGISTERS;
+    simd_f32 kept[SIMD_REGISTERS], sum[SIMD_LANES];
+    if (held) {
+        SIMD_UNROLL
+        for (int c = 0; c < vectors; c++)
+            kept[c] = simd_load(query + c * SIMD_LANES);
+    }
+    SIMD_UNROLL
     for (int t = 0; t < SIMD_LANES; t++) {
         const float *row = k + (t < count ? t : count - 1) * k_stride;
-        simd_f32 even = simd_zero(), odd = simd_zero();
-        int64_t c = 0;
-#pragma GCC unroll 8
-        for (; c + 2 <= whole; c += 2) {
-            even = simd_fma(simd_load(query + c * SIMD_LANES), simd_load(row + c * SIMD_LANES), even);
-            odd = simd_fma(simd_load(query + (c + 1) * SIMD_LANES), simd_load(row + (c + 1) * SIMD_LANES), odd);
+        simd_f32 part[2] = {simd_zero(), simd_zero()};
+        if (vectors) {
+            SIMD_UNROLL
+            for (int c = 0; c < vectors; c++)
+                part[c % 2] = simd_fma(held ? kept[c] : simd_load(query + c * SIMD_LANES),
+                                       stream_vector(fresh, row + c * SIMD_LANES), part[c % 2]);
+        } else {
+            for (int64_t c = 0; c < whole; c++)
+                part[0] =
+                    simd_fma(simd_load(query + c * SIMD_LANES), stream_vector(fresh, row + c * SIMD_LANES), part[0]);
         }
-        if (!vectors && c < whole)
-            even = simd_fma(simd_load(query + c * SIMD_LANES), simd_load(row + c * SIMD_LANES), even);
         if (rest)
-            odd =
-                simd_fma(simd_load(query + whole * SIMD_LANES), simd_load_masked(row + whole * SIMD_LANES, tail), odd);
-        sum[t] = simd_add(even, odd);
+            part[1] = simd_fma(simd_load(query + whole * SIMD_LANES), simd_load_masked(row + whole * SIMD_LANES, tail),
+                               part[1]);
+        sum[t] = simd_add(part[0], part[1]);
     }
     simd_store(score, simd_sum_rows(sum));
 }
@@ -72,13 +92,18 @@ SIMD_INLINE void stream_scores(int64_t D, int vectors, const struct stream_row *
     for (int64_t j = 0; j < n; j += SIMD_LANES) {
         const int64_t keys = n - j < SIMD_LANES ? n - j : SIMD_LANES;
         const float *k = head->k + (j0 + j) * head->k_stride;
+        bool fresh = true;
         for (int r = 0; r < count; r++) {
             if (j0 + j + keys <= rows[r].first || j0 + j >= rows[r].last)
                 continue;
-            if (keys == SIMD_LANES)
-                stream_dot_rows(D, vectors, states[r].query, k, head->k_stride, SIMD_LANES, states[r].score + j);
+            float *score = states[r].score + j;
+            if (keys < SIMD_LANES)
+                stream_dot_rows(D, 0, true, states[r].query, k, head->k_stride, keys, score);
+            else if (fresh)
+                stream_dot_rows(D, vectors, true, states[r].query, k, head->k_stride, SIMD_LANES, score);
             else
-                stream_dot_rows(D, 0, states[r].query, k, head->k_stride, keys, states[r].score + j);
+                stream_dot_rows(D, vectors, false, states[r].query, k, head->k_stride, SIMD_LANES, score);
+            fresh = false;
         }
     }
 }
@@ -121,23 +146,32 @@ static inline void stream_softmax(const struct flash_form *form, const struct qu
     state->sum += simd_reduce_add(sum);
 }
 
+/* Reads one element of every line of `keys` rows in order, so that what then goes through them in pieces finds them
+ * close. */
+static inline void stream_touch(const float *v, int64_t v_stride, int64_t keys, int64_t D_v)
+{
+    for (int64_t j = 0; j < keys; j++)
+        for (int64_t d = 0; d < D_v; d += 16)
+            __asm__ volatile("" : : "r"(v[j * v_stride + d]) : "memory");
+}
+
 /* output += weight[j] v[j] for `vectors` vectors of columns; the last of them may be cut short by tail. */
 SIMD_INLINE void stream_add_panel(int vectors, bool cut, simd_mask tail, const float *weight, const float *v,
                                   int64_t v_stride, int64_t keys, float *output)
 {
     simd_f32 sum[STREAM_PANEL];
-#pragma GCC unroll 8
+    SIMD_UNROLL
     for (int c = 0; c < vectors; c++)
         sum[c] = simd_load(output + c * SIMD_LANES);
     for (int64_t j = 0; j < keys; j++) {
         const simd_f32 w = simd_set(weight[j]);
-#pragma GCC unroll 8
+        SIMD_UNROLL
         for (int c = 0; c < vectors; c++)
             sum[c] =
                 simd_fma(w, cut ? simd_load_masked(v + c * SIMD_LANES, tail) : simd_load(v + c * SIMD_LANES), sum[c]);
         v += v_stride;
     }
-#pragma GCC unroll 8
+    SIMD_UNROLL
     for (int c = 0; c < vectors; c++)
         simd_store(output + c * SIMD_LANES, sum[c]);
 }
@@ -209,15 +243,19 @@ static inline void stream_attend(const struct flash_form *form, const struct key
             if (a[r] < b[r])
                 stream_softmax(form, &rows[r], &states[r], j0, n, a[r], b[r]);
         }
-        for (int64_t j = 0; j < n; j += STREAM_VALUE_KEYS)
+        for (int64_t j = 0; j < n; j += STREAM_VALUE_KEYS) {
+            const int64_t keys = n - j < STREAM_VALUE_KEYS ? n - j : STREAM_VALUE_KEYS;
+            if (form->D_v > STREAM_PANEL * SIMD_LANES)
+                stream_touch(head->v + (j0 + j) * head->v_stride, head->v_stride, keys, form->D_v);
             for (int r = 0; r < count; r++) {
                 /* only keys that this row may see: what lies in the others must not meet a weight of 0 */
                 const int64_t from = a[r] > j ? a[r] : j;
-                const int64_t to = b[r] < j + STREAM_VALUE_KEYS ? b[r] : j + STREAM_VALUE_KEYS;
+                const int64_t to = b[r] < j + keys ? b[r] : j + keys;
                 if (from < to)
                     stream_add_values(form->D_v, states[r].score + from, head->v + (j0 + from) * head->v_stride,
                                       head->v_stride, to - from, states[r].output);
             }
+        }
     }
     for (int r = 0; r < count; r++)
         stream_store_row(form, &rows[r], &states[r]);
