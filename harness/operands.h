@@ -16,9 +16,9 @@ enum memory_kind {
 };
 
 struct memory_block {
-    void *base;      /* of the whole mapping */
-    size_t mapped;   /* its bytes */
-    void *data;      /* what the user of the block sees */
+    void *base;    /* of the whole mapping */
+    size_t mapped; /* its bytes */
+    void *data;    /* what the user of the block sees */
     size_t bytes;
     enum memory_kind kind;
 };

@@ -405,7 +405,7 @@ static void prepare_query(struct row *row, const struct attn_args *inputs, int64
         row->bias = (const float *)bias->data + b * bias->stride[0] + h * bias->stride[1] + i * bias->stride[2];
     if (mask->data)
         row->mask = (const uint8_t *)mask->data + b * mask->stride[0] + h * mask->stride[1] + i * mask->stride[2];
-    double scale = fabs(problem->scale);
+    double scale = fabs((double)problem->scale);
     row->absolute =
         scale * (double)D * model->tiny * (model->tiny >= 0x1p-126 ? 1 + largest + row->keys->largest_key : 1);
     /* Where f32 may overflow on the way to a finite score, nothing can be said. */
