@@ -12,6 +12,21 @@ const struct flop_probe *const flop_probes[] = {
     &flop_probe_sse2, &flop_probe_ymm_fma, &flop_probe_zmm_fma, &flop_probe_ymm_bf16, &flop_probe_zmm_bf16, 0,
 };
 
+const struct flop_probe *const other_flop_probes[] = {
+    &flop_probe_sse2_f64, &flop_probe_ymm_fma_f64, &flop_probe_zmm_fma_f64,
+    &flop_probe_ymm_int8, &flop_probe_zmm_int8,    0,
+};
+
+const struct function_probe *const function_probes[] = {
+    &function_probe_sse2_exp,
+    &function_probe_ymm_exp,
+    &function_probe_zmm_exp,
+    &function_probe_sse2_tanh,
+    &function_probe_ymm_tanh,
+    &function_probe_zmm_tanh,
+    0,
+};
+
 const struct stream_probe *const stream_probes[] = {&stream_probe_sse2, &stream_probe_ymm, &stream_probe_zmm, 0};
 
 /* MXCSR: flush results that are subnormal (bit 15), take subnormal inputs for zero (bit 6). */

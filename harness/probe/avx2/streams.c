@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Read and write bandwidth with 256-bit registers. Reading folds every byte into 16 running XORs, so that no load can
- * be left out and no chain of them limits the rate; writing uses ordinary stores, as kernels do. Assembly, because
- * compilers regroup the XORs, spill them, or turn the stores into memset.
+ * Read, write and copy bandwidth with 256-bit registers. Reading folds every byte into 16 running XORs, so that no load
+ * can be left out and no chain of them limits the rate; writing and copying use ordinary stores, as kernels do.
+ * Assembly, because compilers regroup the XORs, spill them, or turn the stores into memset.
  */
 #include "../../probe.h"
 #include "../quarters.h"
@@ -83,9 +83,32 @@ static void write_streams(void *buffer, size_t bytes, int streams)
                      : "memory", "cc", "xmm15");
 }
 
+static void copy(void *to, const void *from, size_t bytes)
+{
+    size_t rounds = bytes / (8 * VECTOR_BYTES);
+    if (rounds == 0)
+        return;
+    __asm__ volatile(".balign 32\n"
+                     "1:\n\t"
+                     ".irp i,0,1,2,3,4,5,6,7\n\t"
+                     "vmovaps 32*\\i(%[from]), %%ymm\\i\n\t"
+                     ".endr\n\t"
+                     ".irp i,0,1,2,3,4,5,6,7\n\t"
+                     "vmovaps %%ymm\\i, 32*\\i(%[to])\n\t"
+                     ".endr\n\t"
+                     "add %[step], %[from]\n\t"
+                     "add %[step], %[to]\n\t"
+                     "dec %[n]\n\t"
+                     "jnz 1b\n\tvzeroupper"
+                     : [from] "+r"(from), [to] "+r"(to), [n] "+r"(rounds)
+                     : [step] "r"((size_t)(8 * VECTOR_BYTES))
+                     : "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7");
+}
+
 const struct stream_probe stream_probe_ymm = {
     .name = "ymm",
     .isa = ATTN_ISA_AVX2,
     .read = read_streams,
     .write = write_streams,
+    .copy = copy,
 };

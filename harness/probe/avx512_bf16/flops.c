@@ -61,6 +61,8 @@ const struct flop_probe flop_probe_zmm_bf16 = {
     .name = "zmm vdpbf16ps",
     .isa = ATTN_ISA_AVX512F | ATTN_ISA_AVX512_BF16,
     .dtype = ATTN_BF16,
+    .element = "bf16",
+    .vector = "zmm",
     .flops_per_iteration = 4.0 * CHAINS * LANES_ZMM,
     .run = run_zmm,
 };
@@ -69,6 +71,8 @@ const struct flop_probe flop_probe_ymm_bf16 = {
     .name = "ymm vdpbf16ps",
     .isa = ATTN_ISA_AVX512F | ATTN_ISA_AVX512VL | ATTN_ISA_AVX512_BF16,
     .dtype = ATTN_BF16,
+    .element = "bf16",
+    .vector = "ymm",
     .flops_per_iteration = 4.0 * CHAINS * LANES_YMM,
     .run = run_ymm,
 };
