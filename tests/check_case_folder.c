@@ -22,7 +22,8 @@
 #include "harness/intern.h"
 #include "harness/npy.h"
 
-static char directory[] = "/tmp/attnbench-case-XXXXXX", folder_path[64], json_path[80];
+static char directory[] = P_tmpdir "/attnbench-case-XXXXXX";
+static char folder_path[sizeof directory + 8], json_path[sizeof folder_path + 16];
 
 static int make_directory(void **state)
 {

@@ -18,7 +18,7 @@
 #include "harness/fill.h"
 #include "harness/npy.h"
 
-static char directory[] = "/tmp/attnbench-npy-XXXXXX", path[64];
+static char directory[] = P_tmpdir "/attnbench-npy-XXXXXX", path[sizeof directory + 8];
 
 static int make_directory(void **state)
 {
@@ -52,7 +52,7 @@ static void write_file(const char *header, size_t data)
     assert_true(10 + length + data <= sizeof bytes);
     bytes[8] = (unsigned char)(length & 0xff);
     bytes[9] = (unsigned char)(length >> 8);
-    memcpy(bytes + 10, header, length);
+    snprintf((char *)bytes + 10, sizeof bytes - 10, "%s", header);
     write_bytes(bytes, 10 + length + data);
 }
 
@@ -107,7 +107,7 @@ static void headers_that_numpy_may_write_are_understood(void **state)
     unsigned char two[128] = "\x93NUMPY\x02";
     const char *header = "{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }\n";
     two[8] = (unsigned char)strlen(header);
-    memcpy(two + 12, header, strlen(header));
+    snprintf((char *)two + 12, sizeof two - 12, "%s", header);
     write_bytes(two, 12 + strlen(header) + 3);
     assert_int_equal(npy_read(path, &array, &error), 0);
     assert_int_equal(array.type, NPY_BOOL);
@@ -196,7 +196,7 @@ static void any_bytes_are_survived(void **state)
     (void)state;
     const int64_t shape[4] = {2, 3, 2, 2};
     float data[24] = {0};
-    unsigned char good[512], bytes[512];
+    unsigned char good[512] = {0}, bytes[512] = {0};
     struct error error;
     assert_int_equal(npy_write(path, NPY_FLOAT32, 4, shape, data, &error), 0);
     FILE *file = fopen(path, "rb");

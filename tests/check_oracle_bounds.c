@@ -120,8 +120,8 @@ static void attend_row(const struct operands *operands, const struct variant *va
     if (p->right != INT64_MAX && position + p->right + 1 < end)
         end = position + p->right + 1;
     end += (variant->fault == CAUSAL_OFF_BY_ONE && end < p->S_kv) - (variant->fault == DROPPED_KEY);
-    float *q = malloc((size_t)p->D * sizeof *q), *k = malloc((size_t)p->D * sizeof *k),
-          *v = malloc((size_t)p->D_v * sizeof *v);
+    float *q = malloc((size_t)p->D * sizeof *q), *k = calloc((size_t)p->D, sizeof *k),
+          *v = calloc((size_t)p->D_v, sizeof *v);
     float *score = malloc((size_t)p->S_kv * sizeof *score), *out = calloc((size_t)p->D_v, sizeof *out);
     bool online = variant->order == ONLINE;
     float fold = online ? p->scale * 1.44269504f : 1.0f, maximum = -INFINITY, sum = 0;
