@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Case folders: case.json plus .npy arrays, so that kernels can be checked on tensors dumped from a user's own model.
+ *
+ * Keys of case.json: rule, batch, heads, q_len, kv_len, head_dim (needed); kv_heads (heads), value_dim (head_dim),
+ * scale (1/sqrt(head_dim)), causal ("none"), window (L, [L,R] or null), kv_lengths (a list of `batch` numbers or null),
+ * softcap (null), layout ("BHSD"), dtype ("f32": what inputs are rounded to), name, note. `inputs` names q, k, v and
+ * maybe mask and bias, `expect` maybe out and weights: each {"file": ...}, or just the file's name. q, k, v and out
+ * have the shape of the layout, weights is [B,H,S_q,S_kv], mask and bias may have 1 for any of these.
  */
 #ifndef HARNESS_CASE_FOLDER_H
 #define HARNESS_CASE_FOLDER_H
