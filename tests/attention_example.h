@@ -169,10 +169,10 @@ static void draw_sizes(struct attn_problem *p, enum topic topic)
         p->D = PICK(wide);
         p->D_v = PICK(wide);
     }
-    if (topic == TOPIC_DECODE) {
-        p->H = p->H_kv * (1 + below(12));
-        p->S_q = 1 + below(one_in(2) ? 1 : 12);
-        p->S_kv = 1 + below(1500);
+    if (topic == TOPIC_DECODE || (topic == TOPIC_POISONED && one_in(2))) {
+        p->H = p->H_kv * (1 + below(one_in(2) ? 3 : 12));
+        p->S_q = 1 + below(one_in(2) ? 4 : 12);
+        p->S_kv = 1 + below(one_in(2) ? 40 : 1500);
     }
 #undef PICK
 }
@@ -189,8 +189,8 @@ static void draw_ranges(struct example *x, enum topic topic)
     }
     if (topic == TOPIC_CAUSAL || topic == TOPIC_POISONED || (topic != TOPIC_PLAIN && one_in(3))) {
         p->right = one_in(4) ? below(20) - 3 : 0;
-        if (one_in(3))
-            p->left = below(p->S_kv + 3);
+        if (one_in(2))
+            p->left = below(one_in(2) ? 12 : p->S_kv + 3);
         if (one_in(8))
             p->right = INT64_MAX;
         for (int64_t b = 0; b < p->B; b++)
@@ -255,7 +255,12 @@ static void draw_poison(struct example *x)
     const struct attn_problem *p = &x->problem;
     static const float poison[3] = {NAN, INFINITY, -INFINITY};
     for (int n = 0; n < 3; n++) {
-        const int64_t b = below(p->B), j = below(p->S_kv);
+        const int64_t b = below(p->B);
+        int64_t j = below(p->S_kv);
+        /* the edge of what the first row sees, beyond which a later row's window may begin */
+        if (one_in(2))
+            for (j = 0; j < p->S_kv - 1 && !in_range(p, b, 0, j);)
+                j++;
         if (one_in(2))
             row_of(&x->args.v, b, below(p->H_kv), j)[below(p->D_v)] = poison[below(3)];
         if (one_in(2))

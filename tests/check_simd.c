@@ -240,22 +240,103 @@ static void check_empty(void **state)
     }
 }
 
+static double ulps(double got, double expected)
+{
+    const float rounded = (float)fabs(expected);
+    return fabs(got - expected) / ((double)nextafterf(rounded, INFINITY) - (double)rounded);
+}
+
+/* Runs a partial problem of one head whose tensors are dense. */
+static void run_dense(const struct attn_kernel *kernel, struct attn_problem *problem, float *q, float *k, float *v,
+                      float *out, float *row_max, float *row_sum)
+{
+    problem->struct_size = sizeof *problem;
+    problem->flags = ATTN_FLAG_PARTIAL;
+    problem->B = problem->H = problem->H_kv = 1;
+    problem->left = problem->right = INT64_MAX;
+    struct attn_args args = {.q = {q, {1, 1, problem->S_q, problem->D}, {0, 0, problem->D, 1}},
+                             .k = {k, {1, 1, problem->S_kv, problem->D}, {0, 0, problem->D, 1}},
+                             .v = {v, {1, 1, problem->S_kv, problem->D_v}, {0, 0, problem->D_v, 1}},
+                             .out = {out, {1, 1, problem->S_q, problem->D_v}, {0, 0, problem->D_v, 1}},
+                             .row_max = row_max,
+                             .row_sum = row_sum};
+    struct attn_plan plan = {.phases = 1, .q_grain = 1, .k_grain = 1, .head_grain = 1};
+    assert_int_equal(kernel->plan(problem, 1, NULL, &plan), 0);
+    struct guarded scratch = guarded_allocate((plan.thread_bytes + 63) / 64 * 64);
+    const struct attn_span span = {.b1 = 1, .h1 = 1, .q1 = problem->S_q, .k1 = problem->S_kv};
+    assert_int_equal(kernel->run(problem, &args, &span, 0, NULL, scratch.data), 0);
+    guarded_release(&scratch);
+}
+
+/* Key 0 scores 0, the others below; V is the identity, so that the partial output is the weights: exp itself. */
+static void check_exp(void **state)
+{
+    enum { KEYS = 500 };
+    const struct topic_test *test = *state;
+    if (!runs_here(test->kernel))
+        skip();
+    const int64_t queries[2] = {1, 20};
+    for (int n = 0; n < 2; n++) {
+        struct attn_problem problem = {.S_q = queries[n], .S_kv = KEYS, .D = 1, .D_v = KEYS, .scale = 1.0f};
+        static float q[20], k[KEYS], v[KEYS][KEYS], out[20][KEYS], row_max[20], row_sum[20];
+        for (int i = 0; i < 20; i++)
+            q[i] = 1.0f;
+        for (int j = 0; j < KEYS; j++) {
+            k[j] = j == KEYS - 1 ? -3e38f : (float)j * -0.1737f;
+            v[j][j] = 1.0f;
+        }
+        run_dense(test->kernel, &problem, q, k, v[0], out[0], row_max, row_sum);
+        for (int64_t i = 0; i < problem.S_q; i++)
+            for (int j = 0; j < KEYS - 1; j++) {
+                /* what the fold of log2(e) into q rounds is not exp's error */
+                const float argument = k[j] * 1.44269504f;
+                const double expected = exp2((double)argument);
+                if (expected >= 0x1p-126 ? ulps((double)out[i][j], expected) > 2.0 : (double)out[i][j] > 0x1p-126)
+                    fail_msg("%s: 2^%.9g is %.9g, got %.9g", test->kernel->name, (double)argument, expected,
+                             (double)out[i][j]);
+            }
+        assert_true(out[0][KEYS - 1] == 0.0f && out[0][0] == 1.0f && row_max[0] == 0.0f);
+    }
+}
+
+/* One key: the row maximum is the capped score, tanh itself. */
+static void check_tanh(void **state)
+{
+    enum { QUERIES = 600 };
+    const struct topic_test *test = *state;
+    if (!runs_here(test->kernel))
+        skip();
+    struct attn_problem problem = {.S_q = QUERIES, .S_kv = 1, .D = 1, .D_v = 1, .scale = 1.0f, .softcap = 1.0f};
+    static float q[QUERIES], out[QUERIES], row_max[QUERIES], row_sum[QUERIES];
+    float k = 1.0f, v = 1.0f;
+    for (int i = 0; i < QUERIES; i++)
+        q[i] = (i % 2 ? -1.0f : 1.0f) * (i < 40 ? powf(10.0f, (float)i - 39.0f) : (float)(i - 40) * 0.0171f);
+    q[0] = FLT_MAX;
+    q[1] = -100.0f;
+    run_dense(test->kernel, &problem, q, &k, &v, out, row_max, row_sum);
+    for (int i = 0; i < QUERIES; i++)
+        if (ulps((double)row_max[i], tanh((double)q[i])) > 3.5)
+            fail_msg("%s: tanh(%.9g) is %.9g, got %.9g", test->kernel->name, (double)q[i], tanh((double)q[i]),
+                     (double)row_max[i]);
+}
+
 int main(void)
 {
-    static const char *const topic_names[TOPICS] = {"plain",   "causal",   "ragged", "masked",
-                                                    "extreme", "poisoned", "decode", "wide"};
+    static const char *const names[] = {"plain",  "causal", "ragged", "masked", "extreme", "poisoned",
+                                        "decode", "wide",   "empty",  "exp",    "tanh"};
+    enum { TESTS = sizeof names / sizeof *names };
     static const struct attn_kernel *const kernels[2] = {&attn_kernel_avx2, &attn_kernel_avx512};
-    static struct topic_test states[2][TOPICS + 1];
-    static char names[2][TOPICS + 1][64];
-    struct CMUnitTest tests[2 * (TOPICS + 1)];
+    static struct topic_test states[2][TESTS];
+    static char titles[2][TESTS][64];
+    struct CMUnitTest tests[2 * TESTS];
+    static const CMUnitTestFunction special[TESTS - TOPICS] = {check_empty, check_exp, check_tanh};
     for (int k = 0; k < 2; k++)
-        for (int t = 0; t <= TOPICS; t++) {
+        for (int t = 0; t < TESTS; t++) {
             states[k][t] = (struct topic_test){kernels[k], (enum topic)t};
-            snprintf(names[k][t], sizeof names[k][t], "%s: %s", kernels[k]->name,
-                     t < TOPICS ? topic_names[t] : "empty");
-            tests[k * (TOPICS + 1) + t] = (struct CMUnitTest){.name = names[k][t],
-                                                              .test_func = t < TOPICS ? check_topic : check_empty,
-                                                              .initial_state = &states[k][t]};
+            snprintf(titles[k][t], sizeof titles[k][t], "%s: %s", kernels[k]->name, names[t]);
+            tests[k * TESTS + t] = (struct CMUnitTest){.name = titles[k][t],
+                                                       .test_func = t < TOPICS ? check_topic : special[t - TOPICS],
+                                                       .initial_state = &states[k][t]};
         }
     return cmocka_run_group_tests_name("simd", tests, NULL, NULL);
 }
