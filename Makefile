@@ -28,10 +28,9 @@ WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvl
 LIBRARIES := hwloc jansson yaml-0.1
 LIBRARY_CFLAGS = $(shell pkg-config --cflags $(LIBRARIES))
 LIBRARY_LDLIBS = $(shell pkg-config --libs $(LIBRARIES))
-# likwid is optional and has no .pc file: its header tells whether it is there.
+# likwid is optional, has no .pc file, and is opened at run time: its header tells whether a build knows it.
 HAVE_LIKWID := $(shell printf '\043include <likwid.h>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo 1)
 LIKWID_CFLAGS := $(if $(HAVE_LIKWID),-DHAVE_LIKWID)
-LIKWID_LDLIBS := $(if $(HAVE_LIKWID),-llikwid)
 
 # -ffp-contract=off: the reference and the portable kernels mean what they say; SIMD kernels name their FMAs.
 COMMON_FLAGS := -std=c11 -D_GNU_SOURCE -g $(WARNINGS) -ffp-contract=off $(MODE_FLAGS) $(EXTRA_CFLAGS)
@@ -114,7 +113,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/gen/flags
 	@mkdir -p $(dir $@)
 	$(CC) $(COMMON_FLAGS) $(part_flags) $(call folder_flags,$<) $(call file_flags,$<) -MMD -MP -c -o $@ $<
 
-link = $(CC) $(COMMON_FLAGS) -fopenmp -o $@ $(filter %.o,$^) $(LIBRARY_LDLIBS) $(LIKWID_LDLIBS) -ldl -lm
+link = $(CC) $(COMMON_FLAGS) -fopenmp -o $@ $(filter %.o,$^) $(LIBRARY_LDLIBS) -ldl -lm
 
 $(program): $(main_objects) $(library_objects) $(BUILD)/gen/registry.o $(BUILD)/gen/build_info.o
 	$(link)

@@ -12,6 +12,7 @@
 #include "arguments.h"
 #include "commands.h"
 #include "config.h"
+#include "counters.h"
 #include "intern.h"
 #include "isa.h"
 #include "models.h"
@@ -200,9 +201,7 @@ static json_t *list_models(void)
 
 static json_t *list_counters(void)
 {
-    json_t *array = json_array();
-    json_array_append_new(array, entry("none", "none here: this build reads no hardware counters (likwid, perf)"));
-    return array;
+    return counters_list();
 }
 
 static void print_string(FILE *file, const json_t *object, const char *field, const char *label)

@@ -104,6 +104,15 @@ static void add_noise(struct contestant *contestant, const struct noise_reading 
         contestant->noise.throttled_ns += after.throttled_ns - before->throttled_ns;
 }
 
+/* After a call that failed: what was counted so far must not fall to the next contestant. */
+static void drop_counts(struct contestant *contestant)
+{
+    if (!contestant->counters)
+        return;
+    counters_stop(contestant->counters);
+    counters_take(contestant->counters, contestant->counted);
+}
+
 void contestant_turn(struct contestant *contestant, struct rotation *rotation, struct team *team, int samples,
                      bool last, const void **out)
 {
@@ -118,6 +127,8 @@ void contestant_turn(struct contestant *contestant, struct rotation *rotation, s
     if (!warm_up(contestant, rotation))
         return;
     memset(contestant->member.busy_ns, 0, (size_t)team->threads * sizeof(double));
+    if (contestant->counters)
+        counters_turn(contestant->counters, contestant->region);
     struct noise_reading before;
     noise_read(&before);
     for (int s = 0; s < samples; s++) {
@@ -127,13 +138,19 @@ void contestant_turn(struct contestant *contestant, struct rotation *rotation, s
             rotation_poison(rotation, team->threads);
             noise_read(&before);
         }
+        if (contestant->counters)
+            counters_start(contestant->counters);
         double began = clock_ns();
         for (int64_t c = 0; c < contestant->calls_per_sample; c++) {
             args = next_args(rotation);
-            if (!call(contestant, args))
+            if (!call(contestant, args)) {
+                drop_counts(contestant);
                 return;
+            }
         }
         double spent = clock_ns() - began;
+        if (contestant->counters)
+            counters_stop(contestant->counters);
         contestant->clocked_ns += spent;
         contestant->clocked_calls += contestant->calls_per_sample;
         if (series_add(&contestant->samples, spent / (double)contestant->calls_per_sample) < 0) {
@@ -147,6 +164,8 @@ void contestant_turn(struct contestant *contestant, struct rotation *rotation, s
         }
     }
     add_noise(contestant, &before);
+    if (contestant->counters)
+        counters_take(contestant->counters, contestant->counted);
     for (int t = 0; t < team->threads; t++) {
         contestant->thread_busy_ns[t] += contestant->member.busy_ns[t];
         contestant->busy_sum_ns += contestant->member.busy_ns[t];
@@ -168,6 +187,8 @@ void contestant_forget(struct contestant *contestant)
     contestant->clocked_calls = contestant->migrations = 0;
     contestant->noise = (struct noise_reading){0};
     memset(contestant->thread_busy_ns, 0, (size_t)contestant->member.threads * sizeof(double));
+    if (contestant->counters)
+        memset(contestant->counted, 0, counters_columns(contestant->counters) * sizeof(double));
 }
 
 void contestant_release(struct contestant *contestant)
@@ -177,4 +198,5 @@ void contestant_release(struct contestant *contestant)
     free(contestant->ratios.values);
     free(contestant->roof_ns.values);
     free(contestant->thread_busy_ns);
+    free(contestant->counted);
 }

@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "counters.h"
 #include "environment.h"
 #include "member.h"
 #include "roof.h"
@@ -36,6 +37,7 @@ int series_add(struct series *series, double value);
 struct contestant {
     int index; /* in the request */
     const char *kernel, *schedule;
+    const char *region; /* the point's id, interned: how counters name what they count */
     struct member member;
     const char *failure; /* NULL: in the race; interned */
     double call_ns;      /* of the qualifying call, then of the latest sample */
@@ -49,6 +51,8 @@ struct contestant {
     int64_t clocked_calls;
     double *thread_busy_ns;     /* [threads] over the clocked samples */
     struct noise_reading noise; /* sums over the clocked samples */
+    struct counters *counters;  /* the worker's; NULL: nothing is counted */
+    double *counted;            /* [counters_columns] sums over the clocked samples */
     int64_t migrations;
     bool changed_float_mode;
     int repeats; /* times that it was measured again because of noise */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "counters_marker.h"
 #include "intern.h"
 #include "json_util.h"
 #include "memory_policy.h"
@@ -18,10 +19,19 @@ int crew_create(const struct topology *topology, bool with_peaks, struct crew *c
     return exchange_create(&crew->exchange, error);
 }
 
+/* A worker holds nothing that is worth a farewell, but for regions that likwid-perfctr waits for. */
+static void dismiss(struct crew_worker *worker)
+{
+    if (marker_wanted())
+        child_stop(&worker->child);
+    else
+        child_kill(&worker->child);
+}
+
 void crew_release(struct crew *crew)
 {
     for (int w = 0; w < CREW_WORKERS; w++)
-        child_kill(&crew->workers[w].child); /* they hold nothing that is worth a farewell */
+        dismiss(&crew->workers[w]);
     child_kill(&crew->referee);
     exchange_release(&crew->exchange);
 }
@@ -63,7 +73,7 @@ struct crew_worker *crew_worker(struct crew *crew, const struct point *point, st
         if (worker->used < oldest->used)
             oldest = worker;
     }
-    child_kill(&oldest->child);
+    dismiss(oldest);
     *oldest = (struct crew_worker){0};
     if (set_up(crew, oldest, point, error) < 0)
         return NULL;

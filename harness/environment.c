@@ -15,6 +15,7 @@
 #include "cgroup.h"
 #include "intern.h"
 #include "isa.h"
+#include "likwid_library.h"
 #include "machine_facts.h"
 
 extern char **environ;
@@ -105,7 +106,7 @@ static json_t *libraries_to_json(const struct topology *topology)
         topology->this_system ? hwloc_obj_get_info_by_name(hwloc_get_root_obj(topology->hwloc), "hwlocVersion") : NULL;
     return json_pack("{s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "hwloc", text_or_null(hwloc), "jansson",
                      jansson_version_str(), "libyaml", yaml_get_version_string(), "libc", gnu_get_libc_version(),
-                     "likwid", loaded_version("liblikwid.so."), "libgomp", loaded_version("libgomp.so."), "libomp",
+                     "likwid", text_or_null(likwid_version()), "libgomp", loaded_version("libgomp.so."), "libomp",
                      loaded_version("libomp.so."));
 }
 

@@ -84,13 +84,15 @@ static json_t *measure_request(struct group *group)
         if (entrant->failure || json_array_size(entrant->results) > (size_t)entrant->launches)
             continue;
         group->seated[group->seats++] = i;
-        json_array_append_new(members, json_pack("{s:s,s:s}", "kernel", entrant->point->kernel, "schedule",
-                                                 entrant->point->schedule_requested));
+        json_array_append_new(members,
+                              json_pack("{s:s,s:s,s:s}", "kernel", entrant->point->kernel, "schedule",
+                                        entrant->point->schedule_requested, "point_id", point_id(entrant->point)));
     }
-    return json_pack("{s:s,s:o,s:s,s:o,s:f,s:I,s:f,s:b,s:I}", "op", "measure", "spec", spec_to_json(&point->spec),
-                     "cache", cache_name(point->cache), "members", members, "min_time_s", effort->min_time_s, "samples",
-                     (json_int_t)effort->samples, "point_timeout_s", effort->point_timeout_s, "quick_check",
-                     (int)effort->quick_check, "seed", (json_int_t)group->run->seed);
+    return json_pack("{s:s,s:o,s:s,s:o,s:s,s:f,s:I,s:f,s:b,s:I}", "op", "measure", "spec", spec_to_json(&point->spec),
+                     "cache", cache_name(point->cache), "members", members, "counters", effort->counters, "min_time_s",
+                     effort->min_time_s, "samples", (json_int_t)effort->samples, "point_timeout_s",
+                     effort->point_timeout_s, "quick_check", (int)effort->quick_check, "seed",
+                     (json_int_t)group->run->seed);
 }
 
 static bool worse(const json_t *a, const json_t *b)

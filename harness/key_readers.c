@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../kernels/schedule/schedule.h"
+#include "counters.h"
 #include "intern.h"
 #include "memory_policy.h"
 #include "models.h"
@@ -222,9 +223,6 @@ int read_count(const struct key *key, const char *item, const char *where, struc
 int read_counters(const struct key *key, const char *item, const char *where, struct value_list *list,
                   struct error *error)
 {
-    char shown[QUOTED_BYTES];
-    if (strcmp(item, "none") != 0)
-        return error_machine(error, "counters %s are not available: this build reads no hardware counters",
-                             quoted(item, shown));
-    return read_text(key, item, where, list, error);
+    int code = counters_check(item, error);
+    return code ? code : read_text(key, item, where, list, error);
 }

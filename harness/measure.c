@@ -231,6 +231,15 @@ static const char *page_mode(const struct contest *contest, const struct contest
     return memory_page_mode(present, count);
 }
 
+static void tell_counters(json_t *event, const struct contestant *c)
+{
+    const double calls = (double)c->clocked_calls;
+    const char *note = counters_note(c->counters);
+    json_object_set_new(event, "counters", counters_to_json(c->counters, c->counted, calls));
+    json_object_set_new(event, "joules_per_call", json_number_or_null(counters_joules(c->counters, c->counted, calls)));
+    json_object_set_new(event, "counters_note", note ? json_string(note) : json_null());
+}
+
 static int tell_result(struct contest *contest, struct contestant *c)
 {
     json_t *event = json_pack("{s:s,s:i,s:o}", "event", "result", "member", c->index, "failure",
@@ -262,6 +271,8 @@ static int tell_result(struct contest *contest, struct contestant *c)
         json_object_set_new(event, "page_mode", pages ? json_string(pages) : json_null());
         json_object_set_new(event, "changed_float_mode", json_boolean(c->changed_float_mode));
         json_object_set_new(event, "noise", noise_json(contest, c));
+        if (c->counters)
+            tell_counters(event, c);
     }
     return worker_tell(contest->worker, event);
 }
@@ -293,9 +304,13 @@ static int enter(struct contest *contest, const json_t *members, struct error *e
         c->index = i;
         c->kernel = intern(json_get_string(member, "kernel", ""));
         c->schedule = intern(json_get_string(member, "schedule", "auto"));
+        c->region = intern(json_get_string(member, "point_id", ""));
         c->thread_busy_ns = calloc((size_t)worker->team.threads, sizeof *c->thread_busy_ns);
-        if (!c->thread_busy_ns)
-            return error_system(error, ENOMEM, "cannot keep thread times");
+        c->counters = worker->counters;
+        if (c->counters)
+            c->counted = calloc(counters_columns(c->counters) + 1, sizeof *c->counted);
+        if (!c->thread_busy_ns || (c->counters && !c->counted))
+            return error_system(error, ENOMEM, "cannot keep what threads took and counters told");
         worker_turn(worker, i);
         struct error why;
         if (member_open(c->kernel, c->schedule, &contest->rotation.operands.problem, &worker->team, MEMORY_HUGE,
@@ -319,6 +334,16 @@ static void contest_release(struct contest *contest)
     rotation_release(&contest->rotation);
 }
 
+/* Opened once for all points of a worker: likwid takes its time. */
+static void prepare_counters(struct worker *worker, const char *text)
+{
+    if (worker->counted == text)
+        return;
+    counters_close(worker->counters);
+    worker->counters = counters_open(text, &worker->team);
+    worker->counted = text;
+}
+
 int worker_measure(struct worker *worker, const json_t *request, struct error *error)
 {
     const json_t *members = json_object_get(request, "members");
@@ -339,6 +364,7 @@ int worker_measure(struct worker *worker, const json_t *request, struct error *e
                            MOST_CONTESTANTS);
     enum cache_state cache = (enum cache_state)cache_from_name(json_get_string(request, "cache", "warm"));
     work_count(&contest.spec, &contest.work);
+    prepare_counters(worker, intern(json_get_string(request, "counters", "none")));
     contest.contestants = calloc((size_t)contest.count, sizeof *contest.contestants);
     if (!contest.contestants)
         return error_system(error, ENOMEM, "%d contestants", contest.count);

@@ -169,6 +169,46 @@ static const json_t *noisiest(const json_t *results)
     return json_array_get(results, 0);
 }
 
+/* Mean over the launches, null where one has none; a yes or no is true where it is true in any of them. */
+static json_t *counter_mean(const json_t *results, const char *group, const char *name)
+{
+    size_t launch, found = 0;
+    double sum = 0;
+    bool any = false, flag = false;
+    json_t *result;
+    json_array_foreach((json_t *)results, launch, result)
+    {
+        const json_t *value = json_object_get(json_object_get(json_object_get(result, "counters"), group), name);
+        found += json_is_number(value);
+        sum += json_number_value(value);
+        flag |= json_is_boolean(value);
+        any |= json_is_true(value);
+    }
+    if (flag)
+        return json_boolean(any);
+    return found == json_array_size(results) ? json_real(sum / (double)found) : json_null();
+}
+
+static void set_counters(json_t *record, const json_t *results)
+{
+    const json_t *first = json_array_get(results, 0);
+    json_t *counters = json_deep_copy(json_object_get(first, "counters")), *group, *value, *result;
+    const char *name, *column;
+    double joules = 0;
+    size_t launch;
+    if (!counters)
+        return;
+    json_object_foreach(counters, name, group)
+    {
+        json_object_foreach(group, column, value)
+            json_object_set_new(group, column, counter_mean(results, name, column));
+    }
+    json_array_foreach((json_t *)results, launch, result) joules += json_get_number(result, "joules_per_call", NAN);
+    set(record, "counters", counters);
+    set_real(record, "joules_per_call", joules / (double)json_array_size(results));
+    copy_field(record, first, "counters_note");
+}
+
 void record_result(json_t *record, const struct point *point, const json_t *results, const json_t *judgement,
                    const struct topology *topology)
 {
@@ -184,6 +224,7 @@ void record_result(json_t *record, const struct point *point, const json_t *resu
     for (size_t f = 0; f < sizeof from_referee / sizeof *from_referee; f++)
         copy_field(record, judgement, from_referee[f]);
     set(record, "noise", json_deep_copy(json_object_get(noisiest(results), "noise")));
+    set_counters(record, results);
     set_times(record, results);
     if (json_is_true(json_object_get(first, "changed_float_mode")))
         set(record, "changed_float_mode", json_true());

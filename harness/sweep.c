@@ -137,6 +137,7 @@ static int64_t run_wide_integer(const struct request *request, enum key_id id, i
 
 struct effort request_effort(const struct request *request)
 {
+    const struct value_list *counters = run_wide(request, KEY_COUNTERS);
     return (struct effort){
         .min_time_s = run_wide_number(request, KEY_MIN_TIME, 0.5),
         .samples = run_wide_integer(request, KEY_SAMPLES, 0),
@@ -144,5 +145,6 @@ struct effort request_effort(const struct request *request)
         .point_timeout_s = run_wide_number(request, KEY_POINT_TIMEOUT, 60),
         .launches = (int)run_wide_integer(request, KEY_LAUNCHES, 1),
         .quick_check = run_wide_integer(request, KEY_QUICK_CHECK, 0) != 0,
+        .counters = counters->count ? counters->items[0].text : "none",
     };
 }

@@ -56,6 +56,9 @@ static int setup(struct worker *worker, const json_t *request, struct error *err
         for (int i = 0; i < threads; i++)
             cpus[i] = (int32_t)json_integer_value(json_array_get(list, (size_t)i));
     }
+    counters_close(worker->counters);
+    worker->counters = NULL;
+    worker->counted = NULL;
     team_release(&worker->team);
     int rc = team_create(threads, cpus, &worker->team, error);
     free(cpus);
@@ -98,6 +101,7 @@ int worker_main(int in, int out, int segment)
         if (worker_tell(&worker, last) < 0)
             break;
     }
+    counters_close(worker.counters);
     team_release(&worker.team);
     lines_release(&worker.in);
     exchange_release(&worker.exchange);

@@ -5,8 +5,8 @@
  * Requests (one JSON object a line), each answered by events that end in "done" or "error":
  *   {"op":"setup","threads":2,"cpus":[0,1]|null,"llc_bytes":N,"peaks":false,
  *    "mem":null|{"interleave":true,"nodes":[0]}}
- *   {"op":"measure","spec":{},"cache":"warm","members":[{"kernel":"avx2","schedule":"auto"}],"min_time_s":0.2,
- *    "samples":0,"point_timeout_s":60,"quick_check":false,"seed":1}
+ *   {"op":"measure","spec":{},"cache":"warm","members":[{"kernel":"avx2","schedule":"auto","point_id":"..."}],
+ *    "counters":"none","min_time_s":0.2,"samples":0,"point_timeout_s":60,"quick_check":false,"seed":1}
  *   {"op":"check","spec":{}|"case":"DIR","set":1,"far":false,"members":[...]}
  * Events: {"event":"output","member":0,"segment":N,"out_bytes":N,"weights_bytes":N} (the result lies in that segment;
  * the worker waits for
@@ -18,6 +18,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "counters.h"
 #include "error.h"
 #include "exchange.h"
 #include "lines.h"
@@ -31,7 +32,9 @@ struct worker {
     struct exchange exchange;
     struct team team;
     struct roof_peaks peaks;
-    double llc_bytes; /* last-level caches of the machine, all together */
+    const char *counted;       /* what counters were opened for, interned; NULL: for nothing yet */
+    struct counters *counters; /* for the team; NULL: nothing is counted */
+    double llc_bytes;          /* last-level caches of the machine, all together */
 };
 
 /* Sends an event (steals it). 0, or -errno: the coordinator is gone. */
