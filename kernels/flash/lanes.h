@@ -16,28 +16,32 @@
 
 enum {
     LANES_ROWS = 64,
-    LANES_KEYS = 192 /* 48 KiB of scores: a part of L2 */
+    LANES_STRIP = SIMD_TILE_VECTORS * SIMD_LANES,
+    LANES_STRIPS = LANES_ROWS / LANES_STRIP,
+    LANES_KEYS = 192 /* 48 KiB of scores with AVX-512, 12 KiB with AVX2 */
 };
 
-/* [lane] arrays of one block; lanes beyond the rows are computed and never written anywhere. */
+/* A strip of rows as wide as the micro-kernel; lanes beyond the rows are computed and never written anywhere. */
 struct lane_block {
     const struct flash_form *form;
     const struct key_head *head;
     const struct query_row *rows;
     int count, vectors;
     int64_t lanes;
+    bool begun;                    /* some keys are done: output holds their part */
+    int64_t begin, end;            /* keys that some row may see */
     int64_t full_first, full_last; /* keys that every row may see */
     float *query, *output, *score; /* [D][lanes], [D_v][lanes], [LANES_KEYS][lanes] */
-    float max[LANES_ROWS] __attribute__((aligned(64)));
-    float sum[LANES_ROWS] __attribute__((aligned(64)));
-    float top[LANES_ROWS] __attribute__((aligned(64)));   /* largest score of the current keys */
-    float first[LANES_ROWS] __attribute__((aligned(64))); /* key interval, counted from the current keys' start */
-    float last[LANES_ROWS] __attribute__((aligned(64)));
+    float max[LANES_STRIP] __attribute__((aligned(64)));
+    float sum[LANES_STRIP] __attribute__((aligned(64)));
+    float top[LANES_STRIP] __attribute__((aligned(64)));   /* largest score of the current keys */
+    float first[LANES_STRIP] __attribute__((aligned(64))); /* key interval, counted from the current keys' start */
+    float last[LANES_STRIP] __attribute__((aligned(64)));
 };
 
 static inline size_t lanes_scratch_floats(int64_t D, int64_t D_v)
 {
-    return (size_t)(D + D_v + LANES_KEYS) * LANES_ROWS;
+    return (size_t)(D + D_v) * LANES_ROWS + (size_t)LANES_KEYS * LANES_STRIP;
 }
 
 static inline void lanes_load_queries(struct lane_block *block)
@@ -109,9 +113,9 @@ static __attribute__((noinline)) void lanes_adjust_scores(struct lane_block *blo
 }
 
 /* Raises the running maximum to top; sum and output follow where it moved. */
-static inline void lanes_raise_maximum(struct lane_block *block, bool begun)
+static inline void lanes_raise_maximum(struct lane_block *block)
 {
-    simd_f32 factor[LANES_ROWS / SIMD_LANES];
+    simd_f32 factor[SIMD_TILE_VECTORS];
     bool moved = false;
     for (int v = 0; v < block->vectors; v++) {
         const simd_f32 old = simd_load(block->max + v * SIMD_LANES);
@@ -121,7 +125,7 @@ static inline void lanes_raise_maximum(struct lane_block *block, bool begun)
         factor[v] = weight_of(block->form->natural, old, finite_maximum(max));
         simd_store(block->max + v * SIMD_LANES, max);
     }
-    if (!moved || !begun)
+    if (!moved || !block->begun)
         return;
     for (int v = 0; v < block->vectors; v++) {
         float *sum = block->sum + v * SIMD_LANES;
@@ -134,16 +138,16 @@ static inline void lanes_raise_maximum(struct lane_block *block, bool begun)
         }
 }
 
-/* Weights in place of the scores of n keys, and their sums, for one strip of vectors. */
-SIMD_INLINE void lanes_exponentiate_strip(struct lane_block *block, int64_t n, bool natural, int v0, int vectors)
+/* Weights in place of the scores of n keys, and their sums. */
+SIMD_INLINE void lanes_exponentiate_as(struct lane_block *block, int64_t n, bool natural, int vectors)
 {
     simd_f32 max[SIMD_TILE_VECTORS], sum[SIMD_TILE_VECTORS];
     SIMD_UNROLL
     for (int v = 0; v < vectors; v++) {
-        max[v] = finite_maximum(simd_load(block->max + (v0 + v) * SIMD_LANES));
-        sum[v] = simd_load(block->sum + (v0 + v) * SIMD_LANES);
+        max[v] = finite_maximum(simd_load(block->max + v * SIMD_LANES));
+        sum[v] = simd_load(block->sum + v * SIMD_LANES);
     }
-    float *score = block->score + v0 * SIMD_LANES;
+    float *score = block->score;
     for (int64_t j = 0; j < n; j++) {
         SIMD_UNROLL
         for (int v = 0; v < vectors; v++) {
@@ -151,25 +155,31 @@ SIMD_INLINE void lanes_exponentiate_strip(struct lane_block *block, int64_t n, b
             simd_store(score + v * SIMD_LANES, weight);
             sum[v] = simd_add(sum[v], weight);
         }
-        score += block->lanes;
+        score += vectors * SIMD_LANES;
     }
     SIMD_UNROLL
     for (int v = 0; v < vectors; v++)
-        simd_store(block->sum + (v0 + v) * SIMD_LANES, sum[v]);
+        simd_store(block->sum + v * SIMD_LANES, sum[v]);
 }
 
 static __attribute__((noinline)) void lanes_exponentiate(struct lane_block *block, int64_t n)
 {
     const bool natural = block->form->natural;
-    int v = 0;
-    for (; v + SIMD_TILE_VECTORS <= block->vectors; v += SIMD_TILE_VECTORS) {
-        if (natural)
-            lanes_exponentiate_strip(block, n, true, v, SIMD_TILE_VECTORS);
-        else
-            lanes_exponentiate_strip(block, n, false, v, SIMD_TILE_VECTORS);
+    switch (block->vectors) {
+    case 1:
+        lanes_exponentiate_as(block, n, natural, 1);
+        break;
+    case 2:
+        lanes_exponentiate_as(block, n, natural, 2);
+        break;
+#if defined(__AVX512F__)
+    case 3:
+        lanes_exponentiate_as(block, n, natural, 3);
+        break;
+    default:
+        lanes_exponentiate_as(block, n, natural, 4);
+#endif
     }
-    for (; v < block->vectors; v++)
-        lanes_exponentiate_strip(block, n, natural, v, 1);
 }
 
 /* Whether every value of n keys from j0 that some row may not see is finite: 0 times it is 0 then. */
@@ -192,10 +202,10 @@ static inline bool lanes_hidden_values_finite(const struct lane_block *block, in
 }
 
 /* The value product key by key, each added to the rows that may see it only. */
-static inline void lanes_add_visible_values(struct lane_block *block, int64_t j0, int64_t n, bool begun)
+static inline void lanes_add_visible_values(struct lane_block *block, int64_t j0, int64_t n)
 {
     const int64_t D_v = block->form->D_v;
-    if (!begun)
+    if (!block->begun)
         memset(block->output, 0, sizeof(float) * (size_t)(D_v * block->lanes));
     for (int64_t j = 0; j < n; j++) {
         const float *value = block->head->v + (j0 + j) * block->head->v_stride;
@@ -242,60 +252,99 @@ static inline void lanes_store_rows(struct lane_block *block)
     }
 }
 
-/* Attention of 1..64 rows over the keys that they may see. scratch: lanes_scratch_floats, 64-byte aligned. */
+/* n <= LANES_KEYS keys from j0, some of which some row may see. */
+static inline void lanes_add_keys(struct lane_block *block, int64_t j0, int64_t n)
+{
+    const struct flash_form *form = block->form;
+    const struct key_head *head = block->head;
+    const bool whole = j0 >= block->full_first && j0 + n <= block->full_last;
+    for (int r = 0; r < block->lanes; r++)
+        block->top[r] = -INFINITY;
+    score_product(head->k + j0 * head->k_stride, head->k_stride, n, form->D, block->query, block->vectors, block->score,
+                  block->top);
+    if (!whole || form->natural || form->has_tile) {
+        lanes_set_ranges(block, j0, n);
+        lanes_adjust_scores(block, j0, n);
+    }
+    lanes_raise_maximum(block);
+    lanes_exponentiate(block, n);
+    if (whole || lanes_hidden_values_finite(block, j0, n))
+        value_product(head->v + j0 * head->v_stride, head->v_stride, n, form->D_v, block->score, block->vectors,
+                      block->output, block->begun);
+    else
+        lanes_add_visible_values(block, j0, n);
+    block->begun = true;
+}
+
+/* Prepares one strip; scratch: its query and output, then the scores that all strips share. */
+static inline void lanes_begin(struct lane_block *block, float *scratch, float *score)
+{
+    rows_key_hull(block->rows, block->count, &block->begin, &block->end);
+    block->begun = false;
+    block->vectors = (block->count + SIMD_LANES - 1) / SIMD_LANES;
+    block->lanes = (int64_t)block->vectors * SIMD_LANES;
+    block->full_first = block->begin;
+    block->full_last = block->end;
+    for (int r = 0; r < block->count; r++) {
+        const struct query_row *row = &block->rows[r];
+        block->full_first = row->first > block->full_first ? row->first : block->full_first;
+        block->full_last = row->last < block->full_last ? row->last : block->full_last;
+    }
+    block->query = scratch;
+    block->output = scratch + block->form->D * LANES_STRIP;
+    block->score = score;
+    for (int r = 0; r < block->lanes; r++) {
+        block->max[r] = -INFINITY;
+        block->sum[r] = 0.0f;
+    }
+    if (block->begin < block->end)
+        lanes_load_queries(block);
+}
+
+static inline void lanes_end(struct lane_block *block)
+{
+    if (block->begun) {
+        lanes_store_rows(block);
+        return;
+    }
+    for (int r = 0; r < block->count; r++)
+        row_write_zero(block->form, &block->rows[r]);
+}
+
+/* Attention of 1..LANES_ROWS rows over the keys that they may see, all strips of rows going through one block of keys
+ * before the next. scratch: lanes_scratch_floats, 64-byte aligned. */
 static inline void lanes_attend(const struct flash_form *form, const struct key_head *head,
                                 const struct query_row *rows, int count, float *scratch)
 {
+    struct lane_block strips[LANES_STRIPS];
+    const int used = (count + LANES_STRIP - 1) / LANES_STRIP;
+    float *score = scratch + (form->D + form->D_v) * LANES_ROWS;
+    for (int s = 0; s < used; s++) {
+        const int left = count - s * LANES_STRIP;
+        strips[s].form = form;
+        strips[s].head = head;
+        strips[s].rows = rows + s * LANES_STRIP;
+        strips[s].count = left < LANES_STRIP ? left : LANES_STRIP;
+        lanes_begin(&strips[s], scratch + s * (form->D + form->D_v) * LANES_STRIP, score);
+    }
+
     int64_t begin, end;
     rows_key_hull(rows, count, &begin, &end);
-    if (begin >= end) {
-        for (int r = 0; r < count; r++)
-            row_write_zero(form, &rows[r]);
-        return;
+    if (begin < end) {
+        /* blocks of one size, a multiple of the micro-kernel's rows: no stub of a few keys at the end */
+        const int64_t blocks = (end - begin + LANES_KEYS - 1) / LANES_KEYS;
+        const int64_t even = (end - begin + blocks - 1) / blocks;
+        const int64_t step = (even + PRODUCT_ROWS - 1) / PRODUCT_ROWS * PRODUCT_ROWS;
+        for (int64_t j0 = begin; j0 < end; j0 += step)
+            for (int s = 0; s < used; s++) {
+                const int64_t from = strips[s].begin > j0 ? strips[s].begin : j0;
+                const int64_t to = strips[s].end < j0 + step ? strips[s].end : j0 + step;
+                if (from < to)
+                    lanes_add_keys(&strips[s], from, to - from);
+            }
     }
-
-    struct lane_block block = {.form = form, .head = head, .rows = rows, .count = count, .full_first = begin};
-    block.vectors = (count + SIMD_LANES - 1) / SIMD_LANES;
-    block.lanes = (int64_t)block.vectors * SIMD_LANES;
-    block.full_last = end;
-    for (int r = 0; r < count; r++) {
-        block.full_first = rows[r].first > block.full_first ? rows[r].first : block.full_first;
-        block.full_last = rows[r].last < block.full_last ? rows[r].last : block.full_last;
-    }
-    block.query = scratch;
-    block.output = block.query + form->D * LANES_ROWS;
-    block.score = block.output + form->D_v * LANES_ROWS;
-    for (int r = 0; r < block.lanes; r++) {
-        block.max[r] = -INFINITY;
-        block.sum[r] = 0.0f;
-    }
-    lanes_load_queries(&block);
-
-    /* blocks of one size, a multiple of the micro-kernel's rows: no stub of a few keys at the end */
-    const int64_t blocks = (end - begin + LANES_KEYS - 1) / LANES_KEYS;
-    const int64_t even = (end - begin + blocks - 1) / blocks;
-    const int64_t step = (even + PRODUCT_ROWS - 1) / PRODUCT_ROWS * PRODUCT_ROWS;
-    for (int64_t j0 = begin; j0 < end; j0 += step) {
-        const int64_t n = end - j0 < step ? end - j0 : step;
-        const bool begun = j0 > begin;
-        const bool whole = j0 >= block.full_first && j0 + n <= block.full_last;
-        for (int r = 0; r < block.lanes; r++)
-            block.top[r] = -INFINITY;
-        score_product(head->k + j0 * head->k_stride, head->k_stride, n, form->D, block.query, block.vectors,
-                      block.score, block.top);
-        if (!whole || form->natural || form->has_tile) {
-            lanes_set_ranges(&block, j0, n);
-            lanes_adjust_scores(&block, j0, n);
-        }
-        lanes_raise_maximum(&block, begun);
-        lanes_exponentiate(&block, n);
-        if (whole || lanes_hidden_values_finite(&block, j0, n))
-            value_product(head->v + j0 * head->v_stride, head->v_stride, n, form->D_v, block.score, block.vectors,
-                          block.output, begun);
-        else
-            lanes_add_visible_values(&block, j0, n, begun);
-    }
-    lanes_store_rows(&block);
+    for (int s = 0; s < used; s++)
+        lanes_end(&strips[s]);
 }
 
 #endif

@@ -95,42 +95,35 @@ SIMD_INLINE void product_rows(const struct product *p, int rows, int vectors)
     }
 }
 
-/* One strip of at most SIMD_TILE_VECTORS vectors, at most 6 rows. */
-SIMD_INLINE void product_strip(const struct product *p, int rows, int vectors)
+/* All rows of the product; vectors is 1..SIMD_TILE_VECTORS. a_row and a_step arrive as constants where they are 1. */
+SIMD_INLINE void product_strip(struct product *p, int64_t rows, int vectors, int64_t a_row, int64_t a_step)
 {
-    switch (vectors) {
-    case 1:
-        product_rows(p, rows, 1);
-        break;
-    case 2:
-        product_rows(p, rows, 2);
-        break;
-#if defined(__AVX512F__)
-    case 3:
-        product_rows(p, rows, 3);
-        break;
-    default:
-        product_rows(p, rows, 4);
-#endif
+    p->a_row = a_row;
+    p->a_step = a_step;
+    p->lanes = (int64_t)vectors * SIMD_LANES;
+    for (int64_t r = 0; r < rows; r += PRODUCT_ROWS) {
+        product_rows(p, rows - r < PRODUCT_ROWS ? (int)(rows - r) : PRODUCT_ROWS, vectors);
+        p->a += PRODUCT_ROWS * a_row;
+        p->c += PRODUCT_ROWS * p->lanes;
     }
 }
 
-/* All rows and vectors of the product described by whole. a_row and a_step arrive as constants where they are 1. */
-SIMD_INLINE void product_blocks(const struct product *whole, int64_t rows, int vectors, int64_t a_row, int64_t a_step)
+SIMD_INLINE void product_any(struct product *p, int64_t rows, int vectors, int64_t a_row, int64_t a_step)
 {
-    for (int64_t r = 0; r < rows; r += PRODUCT_ROWS) {
-        int n = rows - r < PRODUCT_ROWS ? (int)(rows - r) : PRODUCT_ROWS;
-        for (int v = 0; v < vectors; v += SIMD_TILE_VECTORS) {
-            struct product strip = *whole;
-            strip.a_row = a_row;
-            strip.a_step = a_step;
-            strip.a += r * a_row;
-            strip.b += v * SIMD_LANES;
-            strip.c += r * whole->lanes + v * SIMD_LANES;
-            if (whole->top)
-                strip.top += v * SIMD_LANES;
-            product_strip(&strip, n, vectors - v < SIMD_TILE_VECTORS ? vectors - v : SIMD_TILE_VECTORS);
-        }
+    switch (vectors) {
+    case 1:
+        product_strip(p, rows, 1, a_row, a_step);
+        break;
+    case 2:
+        product_strip(p, rows, 2, a_row, a_step);
+        break;
+#if defined(__AVX512F__)
+    case 3:
+        product_strip(p, rows, 3, a_row, a_step);
+        break;
+    default:
+        product_strip(p, rows, 4, a_row, a_step);
+#endif
     }
 }
 
@@ -138,22 +131,16 @@ SIMD_INLINE void product_blocks(const struct product *whole, int64_t rows, int v
 static __attribute__((noinline)) void score_product(const float *k, int64_t k_stride, int64_t keys, int64_t D,
                                                     const float *query, int vectors, float *score, float *top)
 {
-    const struct product whole = {
-        .a = k, .depth = D, .b = query, .c = score, .lanes = (int64_t)vectors * SIMD_LANES, .top = top};
-    product_blocks(&whole, keys, vectors, k_stride, 1);
+    struct product p = {.a = k, .depth = D, .b = query, .c = score, .top = top};
+    product_any(&p, keys, vectors, k_stride, 1);
 }
 
 /* output[d][lane] (+)= sum_j v[j][d] weight[j][lane] for keys j. */
 static __attribute__((noinline)) void value_product(const float *v, int64_t v_stride, int64_t keys, int64_t D_v,
                                                     const float *weight, int vectors, float *output, bool accumulate)
 {
-    const struct product whole = {.a = v,
-                                  .depth = keys,
-                                  .b = weight,
-                                  .c = output,
-                                  .lanes = (int64_t)vectors * SIMD_LANES,
-                                  .accumulate = accumulate};
-    product_blocks(&whole, D_v, vectors, 1, v_stride);
+    struct product p = {.a = v, .depth = keys, .b = weight, .c = output, .accumulate = accumulate};
+    product_any(&p, D_v, vectors, 1, v_stride);
 }
 
 #endif
