@@ -40,9 +40,21 @@ static const struct {
     {"l3:I", "those that share L3 cache I, one a core first"},
     {"numa:I", "those of NUMA node I, one a core first"},
     {"socket:I", "those of socket I, one a core first"},
-    {"all", "every usable hardware thread"},
+    {"l3:each", "one core of each L3 cache; so too numa:each, socket:each"},
+    {"pcores", "the fastest kind of core of a hybrid machine, one thread a core first"},
+    {"ecores", "all other kinds of core of a hybrid machine, one thread a core first"},
+    {"all", "every usable hardware thread, one a core first"},
+    {"PLACE/nosmt", "of any of these one hardware thread a core"},
     {"none", "threads are not bound"},
+    {"ladder",
+     "a series: one core, that core with its siblings, one L3, one core per L3, one NUMA node, one socket, all "
+     "cores, all hardware threads, pcores, ecores; what exists here and differs from those before"},
     {"0,2-5", "these CPUs by the operating system's numbers, thread by thread"},
+    {"S0:0-3",
+     "the first four of socket 0, cores before siblings (LIKWID; N machine, D die, C last-level cache, M NUMA "
+     "node; parts joined by @)"},
+    {"E:N:4:1:2", "4 hardware threads, siblings side by side, in chunks of 1 every 2 (LIKWID)"},
+    {"M:scatter", "NUMA nodes take turns, cores before siblings (LIKWID; also S:, D:, C:, balanced, cbalanced)"},
 };
 
 static json_t *entry(const char *name, const char *summary)

@@ -333,6 +333,8 @@ int command_run(int argc, char **argv, struct error *error)
         rc = request_plan(options.request, &topology, false, &plan, error);
     if (rc < 0)
         goto cleanup;
+    for (size_t w = 0; w < plan.warning_count; w++)
+        fprintf(stderr, "attnbench run: warning: %s\n", plan.warnings[w]);
     if (options.dry_run) {
         rc = dry_run_print(stdout, &plan, options.formats, error);
     } else if (!topology.this_system) {

@@ -13,6 +13,7 @@
 #include "cpu_list.h"
 #include "output.h"
 #include "placement.h"
+#include "topo_tree.h"
 
 static const char help[] =
     "Usage: attnbench topo [--topology FILE|SYNTHETIC] [--restrict LIST] [--place EXPR]...\n"
@@ -25,8 +26,8 @@ static const char help[] =
     "  --topology SOURCE  another machine: an XML file of lstopo, or a synthetic string such as\n"
     "                     'pack:2 numa:2 l3:2 core:4 pu:2'; default: this machine\n"
     "  --restrict LIST    only these CPUs, such as 0,2-5\n"
-    "  --place EXPR       what this placement resolves to (repeatable): compact, scatter, smt, all,\n"
-    "                     none, core:I, l3:I, numa:I, socket:I or a list of CPUs\n"
+    "  --place EXPR       what this placement resolves to (repeatable): a name of list placements, ladder\n"
+    "                     (each of its steps), or an expression of LIKWID such as 0,2-5 or S0:0-3\n"
     "  --threads N        only the first N threads of each placement; max: as run --threads max\n"
     "  --json             the same as one JSON object\n"
     "  --help             this text\n"
@@ -108,16 +109,42 @@ static int parse(int argc, char **argv, struct topo_options *options, struct err
     return 0;
 }
 
-/* Resolves the index-th placement to show: of those asked for, or of all named ones. 0; 1: no more; -errno. One that
- * has fewer CPUs than --threads comes with 0 threads and the reason, as its points would be skipped. */
-static int next_placement(const struct topology *topology, const struct topo_options *options, int index,
-                          struct placement *placement, const char **reason, struct error *error)
+/* The names to show: those asked for with the ladder written out, else all named placements and what the ladder has
+ * besides. Interned names in *names, malloc'd. Returns how many, or -errno. */
+static int names_to_show(const struct topology *topology, const struct topo_options *options, const char ***names,
+                         struct error *error)
 {
-    const char *name = options->place_count == 0      ? placement_name(topology, index)
-                       : index < options->place_count ? options->places[index]
-                                                      : NULL;
-    if (!name)
-        return 1;
+    const char *ladder[LADDER_MAX];
+    const int steps = placement_ladder(topology, ladder, error);
+    int room = options->place_count, count = 0;
+    if (steps < 0)
+        return steps;
+    while (options->place_count == 0 && placement_name(topology, room))
+        room++;
+    *names = calloc((size_t)(room + 1) * LADDER_MAX, sizeof **names);
+    if (!*names)
+        return error_system(error, ENOMEM, "placements");
+    for (int i = 0; i < options->place_count; i++) {
+        const bool series = strcmp(options->places[i], LADDER) == 0;
+        for (int s = 0; s < (series ? steps : 1); s++)
+            (*names)[count++] = series ? ladder[s] : options->places[i];
+    }
+    for (int i = 0; options->place_count == 0 && i < room; i++)
+        (*names)[count++] = placement_name(topology, i);
+    for (int s = 0; options->place_count == 0 && s < steps; s++) {
+        bool known = false;
+        for (int i = 0; i < room; i++)
+            known |= strcmp((*names)[i], ladder[s]) == 0;
+        if (!known)
+            (*names)[count++] = ladder[s];
+    }
+    return count;
+}
+
+/* One that has fewer CPUs than --threads comes with 0 threads and the reason, as its points would be skipped. */
+static int resolve(const struct topology *topology, const struct topo_options *options, const char *name,
+                   struct placement *placement, const char **reason, struct error *error)
+{
     int threads = options->threads < 0 ? topology_max_threads(topology) : options->threads;
     int code = placement_resolve(topology, name, threads, placement, error);
     *reason = NULL;
@@ -129,168 +156,95 @@ static int next_placement(const struct topology *topology, const struct topo_opt
     return code ? error_prefix(error, code, "--place") : 0;
 }
 
-static int print_json(const struct topology *topology, const struct topo_options *options, struct error *error)
+static json_t *entry_of(const struct placement *placement, const char *reason)
 {
-    json_t *document = topology_to_json(topology), *list = json_array();
-    struct placement placement;
-    const char *reason;
-    int code;
-    json_object_set_new(document, "placements", list);
-    for (int i = 0; (code = next_placement(topology, options, i, &placement, &reason, error)) == 0; i++) {
-        json_t *cpus = json_array();
-        for (int t = 0; placement.bound && t < placement.threads; t++)
-            json_array_append_new(cpus, json_integer(placement.cpus[t]));
-        json_t *entry =
-            json_pack("{s:s, s:i, s:o}", "name", placement.name, "threads", placement.threads, "cpus", cpus);
-        if (reason)
-            json_object_set_new(entry, "reason", json_string(reason));
-        json_array_append_new(list, entry);
+    json_t *cpus = json_array();
+    for (int t = 0; placement->bound && t < placement->threads; t++)
+        json_array_append_new(cpus, json_integer(placement->cpus[t]));
+    json_t *entry = json_pack("{s:s, s:i, s:o}", "name", placement->name, "threads", placement->threads, "cpus", cpus);
+    if (reason)
+        json_object_set_new(entry, "reason", json_string(reason));
+    if (placement->warning)
+        json_object_set_new(entry, "warning", json_string(placement->warning));
+    return entry;
+}
+
+/* Adds each placement to list (--json), or prints its line. */
+static int show(const struct topology *topology, const struct topo_options *options, const char **names, int count,
+                json_t *list, struct error *error)
+{
+    for (int i = 0; i < count; i++) {
+        struct placement placement;
+        const char *reason;
+        const int code = resolve(topology, options, names[i], &placement, &reason, error);
+        if (code)
+            return code;
+        if (placement.warning)
+            fprintf(stderr, "attnbench topo: warning: %s\n", placement.warning);
+        if (list) {
+            json_array_append_new(list, entry_of(&placement, reason));
+        } else if (options->place_count > 0 || strncmp(names[i], "core:", 5) != 0 || strchr(names[i], '/')) {
+            char *cpus = cpu_list_format(placement.cpus, placement.bound ? placement.threads : 0);
+            const char *shown = placement.bound ? cpus : "not bound";
+            printf("%-14s %7d  %s\n", placement.name, placement.threads, reason ? reason : shown);
+            free(cpus);
+        }
         placement_release(&placement);
     }
-    if (code > 0) {
+    return 0;
+}
+
+static json_t *ladder_to_json(const struct topology *topology)
+{
+    const char *ladder[LADDER_MAX];
+    struct error error;
+    const int steps = placement_ladder(topology, ladder, &error);
+    json_t *list = json_array();
+    for (int s = 0; s < steps; s++)
+        json_array_append_new(list, json_string(ladder[s]));
+    return list;
+}
+
+static int print_json(const struct topology *topology, const struct topo_options *options, const char **names,
+                      int count, struct error *error)
+{
+    json_t *list = json_array();
+    const int code = show(topology, options, names, count, list, error);
+    if (code == 0) {
+        json_t *document = topology_to_json(topology);
+        json_object_set(document, "placements", list);
+        json_object_set_new(document, "ladder", ladder_to_json(topology));
         json_dumpf(document, stdout, JSON_INDENT(2));
         putchar('\n');
+        json_decref(document);
     }
-    json_decref(document);
-    return code < 0 ? code : 0;
+    json_decref(list);
+    return code;
 }
 
-static void print_usable(const struct topology *topology, hwloc_const_bitmap_t set)
+static int print_text(const struct topology *topology, const struct topo_options *options, const char **names,
+                      int count, struct error *error)
 {
-    hwloc_bitmap_t usable = hwloc_bitmap_alloc();
-    char *text = NULL;
-    hwloc_bitmap_and(usable, set, topology->usable);
-    if (hwloc_bitmap_list_asprintf(&text, usable) >= 0)
-        printf("CPUs %s", text);
-    free(text);
-    hwloc_bitmap_free(usable);
+    if (options->place_count > 0)
+        return show(topology, options, names, count, NULL, error);
+    topo_tree_print(stdout, topology);
+    printf("\n%-14s %7s  CPUs in thread order (core:I: as above)\n", "placement", "threads");
+    const int code = show(topology, options, names, count, NULL, error);
+    const char *ladder[LADDER_MAX];
+    const int steps = code ? 0 : placement_ladder(topology, ladder, error);
+    for (int s = 0; s < steps; s++)
+        printf("%s%s", s ? ", " : "\nladder: ", ladder[s]);
+    printf("%s", steps > 0 ? "\n" : "");
+    return code;
 }
 
-static void print_bytes(double bytes)
+/* Where hwloc is wrong, whoever reads only the placements must know it too. */
+static void print_warnings(const struct topology *topology)
 {
-    if (bytes >= 1024.0 * 1024 * 1024)
-        printf("%.1f GiB", bytes / (1024.0 * 1024 * 1024));
-    else if (bytes >= 1024 * 1024)
-        printf("%.4g MiB", bytes / (1024 * 1024));
-    else
-        printf("%.4g KiB", bytes / 1024);
-}
-
-/* NUMA nodes are no parents in hwloc's tree, so each is shown where its first PU comes by. */
-static void print_nodes_from(const struct topology *topology, int pu)
-{
-    for (int n = 0;; n++) {
-        hwloc_obj_t node = topology_domain(topology, HWLOC_OBJ_NUMANODE, n);
-        if (!node)
-            return;
-        int first = 0;
-        while (first < topology->pu_count && !hwloc_bitmap_isset(node->cpuset, (unsigned)topology->pus[first].os))
-            first++;
-        if (first != pu)
-            continue;
-        printf("  numa:%d  node %u, ", n, node->os_index);
-        if (node->attr->numanode.local_memory) {
-            print_bytes((double)node->attr->numanode.local_memory);
-            printf(", ");
-        }
-        print_usable(topology, node->cpuset);
-        putchar('\n');
-    }
-}
-
-static void print_core(const struct topology *topology, int first)
-{
-    const struct topology_pu *pu = &topology->pus[first];
-    printf("      core:%d  CPU%s", pu->core, first + 1 < topology->pu_count && pu[1].core == pu->core ? "s" : "");
-    for (int i = first; i < topology->pu_count && topology->pus[i].core == pu->core; i++)
-        printf("%s%d", i == first ? " " : ",", topology->pus[i].os);
-    putchar('\n');
-}
-
-static void print_tree(const struct topology *topology)
-{
-    int32_t package = -2, l3 = -2;
-    for (int i = 0; i < topology->pu_count; i++) {
-        const struct topology_pu *pu = &topology->pus[i];
-        if (pu->package != package) {
-            package = pu->package;
-            hwloc_obj_t object = topology_domain(topology, HWLOC_OBJ_PACKAGE, package);
-            if (object) {
-                printf("socket:%d  ", package);
-                print_usable(topology, object->cpuset);
-                putchar('\n');
-            } else {
-                printf("no socket\n");
-            }
-        }
-        print_nodes_from(topology, i);
-        if (pu->l3 != l3 || i == 0) {
-            l3 = pu->l3;
-            hwloc_obj_t cache = topology_domain(topology, HWLOC_OBJ_L3CACHE, l3);
-            printf(cache ? "    l3:%d  " : "    no L3\n", l3);
-            if (cache) {
-                if (cache->attr->cache.size) {
-                    print_bytes((double)cache->attr->cache.size);
-                    printf(", ");
-                }
-                print_usable(topology, cache->cpuset);
-                putchar('\n');
-            }
-        }
-        if (pu->sibling == 0)
-            print_core(topology, i);
-    }
-}
-
-static void print_summary(const struct topology *topology)
-{
-    const struct {
-        int count;
-        const char *name;
-    } counts[] = {
-        {topology->core_count, "core"},
-        {topology->pu_count, "hardware thread"},
-        {topology_domain_count(topology, HWLOC_OBJ_PACKAGE), "socket"},
-        {topology_domain_count(topology, HWLOC_OBJ_NUMANODE), "NUMA node"},
-        {topology_domain_count(topology, HWLOC_OBJ_L3CACHE), "L3 domain"},
-    };
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
-        printf("%s%d %s%s", i ? ", " : "", counts[i].count, counts[i].name, counts[i].count == 1 ? "" : "s");
-    printf("%s\n", topology->this_system ? "" : " (not this machine: planning only)");
-    const int all = hwloc_bitmap_weight(hwloc_topology_get_topology_cpuset(topology->hwloc));
-    if (all > topology->pu_count)
-        printf("%d more hardware threads may not be used (affinity, cpuset or restriction)\n",
-               all - topology->pu_count);
-    if (topology->cpu_quota > 0)
-        printf("CPU quota: %.2f CPUs by cgroup; --threads max is %d\n", topology->cpu_quota,
-               topology_max_threads(topology));
-    const char *warnings[8];
-    const int count = topology_warnings(topology, warnings, 8);
+    const char *warnings[TOPOLOGY_WARNINGS_MAX];
+    const int count = topology_warnings(topology, warnings, TOPOLOGY_WARNINGS_MAX);
     for (int i = 0; i < count; i++)
-        printf("warning: %s\n", warnings[i]);
-}
-
-static int print_text(const struct topology *topology, const struct topo_options *options, struct error *error)
-{
-    struct placement placement;
-    const char *reason;
-    int code;
-    if (options->place_count == 0) {
-        print_summary(topology);
-        putchar('\n');
-        print_tree(topology);
-        printf("\n%-12s %7s  CPUs in thread order (core:I: as above)\n", "placement", "threads");
-    }
-    for (int i = 0; (code = next_placement(topology, options, i, &placement, &reason, error)) == 0; i++) {
-        const bool in_tree = options->place_count == 0 && strncmp(placement.name, "core:", 5) == 0;
-        char *cpus = cpu_list_format(placement.cpus, placement.bound ? placement.threads : 0);
-        const char *shown = placement.bound ? cpus : "not bound";
-        if (!in_tree)
-            printf("%-12s %7d  %s\n", placement.name, placement.threads, reason ? reason : shown);
-        free(cpus);
-        placement_release(&placement);
-    }
-    return code < 0 ? code : 0;
+        fprintf(stderr, "attnbench topo: warning: %s\n", warnings[i]);
 }
 
 int command_topo(int argc, char **argv, struct error *error)
@@ -307,7 +261,16 @@ int command_topo(int argc, char **argv, struct error *error)
     code = topology_load(options.source, options.restrict_list, &topology, error);
     if (code)
         return code;
-    code = options.json ? print_json(&topology, &options, error) : print_text(&topology, &options, error);
+    const char **names = NULL;
+    const int count = names_to_show(&topology, &options, &names, error);
+    if (count >= 0) {
+        print_warnings(&topology);
+        code = options.json ? print_json(&topology, &options, names, count, error)
+                            : print_text(&topology, &options, names, count, error);
+    } else {
+        code = count;
+    }
+    free(names);
     topology_release(&topology);
     return code ? code : output_flush(stdout, "output", error);
 }

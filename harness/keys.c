@@ -68,7 +68,8 @@ const struct key keys[KEY_COUNT] = {
                    read_name, cache_from_name},
     [KEY_THREADS] = {"threads", KEY_GROUP_RUN, "N,max", "Threads (max)", ALL, read_threads, NULL},
     [KEY_PLACE] = {"place", KEY_GROUP_RUN, "PLACE",
-                   "Where threads are bound: a name or CPUs 0,2-5 (compact; list placements)", ALL, read_text, NULL},
+                   "Where threads are bound: a name, ladder, or 0,2-5 (compact; list placements)", ALL, read_text,
+                   NULL},
     [KEY_MEM] = {"mem", KEY_GROUP_RUN, "local,interleave,node:I",
                  "NUMA nodes of the memory: the toucher's own, all in turn, or one (local)", ALL, read_mem, NULL},
     [KEY_SCHEDULE] = {"schedule", KEY_GROUP_RUN, "NAME", "How work is spread over threads (auto; list schedules)", ALL,
@@ -86,8 +87,8 @@ const struct key keys[KEY_COUNT] = {
                          read_boolean, NULL},
     [KEY_POINT_TIMEOUT] = {"point-timeout", KEY_GROUP_RUN, "TIME", "A point that takes longer ends as failed (60s)",
                            ALL, read_duration, NULL},
-    [KEY_COUNTERS] = {"counters", KEY_GROUP_EFFORT, "none,perf:EVENT+EVENT,likwid:GROUP,energy",
-                      "What is counted while a point is clocked (none; list counters)", ALL, read_counters, NULL},
+    [KEY_COUNTERS] = {"counters", KEY_GROUP_EFFORT, "none", "Hardware counters (none; list counters)", ALL,
+                      read_counters, NULL},
     [KEY_HIDDEN] = {"hidden", KEY_GROUP_PROBLEM, "N", "Hidden units of the score network", HIDDEN_LAYER, read_positive,
                     NULL},
     [KEY_QUERY_DIM] = {"query-dim", KEY_GROUP_PROBLEM, "N", "Query dimension", HIDDEN_LAYER, read_positive, NULL},
@@ -129,16 +130,29 @@ bool key_is_single(enum key_id id)
     return id >= KEY_SEED && id <= KEY_COUNTERS;
 }
 
-/* A LIKWID domain expression (S0:..., M1:..., E:N:...), whose list of CPUs may go on behind a comma. */
-static bool is_domain_list(const char *item)
+/* Is this, up to end, a list of CPUs that may go on behind a comma: 0,2-5 or LIKWID's S0:0-3, L:N:0? Only the part
+ * behind the last @ counts. */
+static bool is_cpu_list(const char *item, const char *end)
 {
-    return strchr("NSMCDE", *item) && (item[1] == ':' || isdigit((unsigned char)item[1])) && strchr(item, ':');
+    const char *part = item;
+    for (const char *at = item; at < end; at++)
+        if (*at == '@')
+            part = at + 1;
+    if (part[0] == 'L' && part[1] == ':')
+        part += 2;
+    if (*part && strchr("NSMCD", *part)) {
+        part++;
+        part += strspn(part, "0123456789");
+        if (*part++ != ':')
+            return false;
+    }
+    return part < end && strspn(part, "0123456789-,") >= (size_t)(end - part);
 }
 
-/* Whether the comma between two items belongs to one list of CPUs ("0,2-5") rather than to the list of values. */
+/* Whether the comma before next belongs to a list of CPUs rather than to the list of values. */
 static bool joins(enum key_id id, const char *item, const char *next)
 {
-    return id == KEY_PLACE && isdigit((unsigned char)*next) && (isdigit((unsigned char)*item) || is_domain_list(item));
+    return id == KEY_PLACE && isdigit((unsigned char)*next) && is_cpu_list(item, next - 1);
 }
 
 static int read_items(enum key_id id, char *text, const char *where, struct value_list *list, struct error *error)

@@ -5,13 +5,13 @@
  */
 #include "placement.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu_list.h"
 #include "intern.h"
+#include "likwid_expression.h"
+#include "pu_order.h"
 
 /* Placements named after an object. Cores are counted by the table, since a PU may stand for its core. */
 static const struct domain_kind {
@@ -24,182 +24,125 @@ static const struct domain_kind {
     {"socket:", "socket", "sockets", HWLOC_OBJ_PACKAGE},
 };
 enum { DOMAIN_KINDS = sizeof domain_kinds / sizeof domain_kinds[0] };
-static const char *const whole_machine[] = {"compact", "scatter", "smt", "all", "none"};
-enum { WHOLE_MACHINE = sizeof whole_machine / sizeof whole_machine[0] };
+/* Names that stand alone; those of kinds and of one core per domain where there are such. */
+static const char *const alone[] = {"compact", "scatter", "smt",     "all",       "none",
+                                    "pcores",  "ecores",  "l3:each", "numa:each", "socket:each"};
+enum { ALONE = sizeof alone / sizeof alone[0], ALWAYS = 5 };
+#define ONE_A_CORE "/nosmt"
 
 static int domain_count(const struct topology *topology, const struct domain_kind *kind)
 {
     return kind->type == HWLOC_OBJ_CORE ? topology->core_count : topology_domain_count(topology, kind->type);
 }
 
-/* Is this PU inside domain (an object, or the core of that number where object is NULL)? */
-static bool inside(const struct topology_pu *pu, hwloc_obj_t object, int core)
+/* The first usable PU of each domain that is the innermost around it. */
+static int one_of_each(const struct topology *topology, hwloc_obj_type_t type, int32_t *cpus)
 {
-    return object ? hwloc_bitmap_isset(object->cpuset, (unsigned)pu->os) : core < 0 || pu->core == core;
-}
-
-/* The PUs of a domain, one of each core first, then second siblings and so on. Returns how many. */
-static int one_per_core_first(const struct topology *topology, hwloc_obj_t object, int core, int32_t *cpus)
-{
+    hwloc_bitmap_t seen = hwloc_bitmap_alloc();
     int used = 0;
-    for (int sibling = 0, found = 1; found; sibling++) {
-        found = 0;
-        for (int i = 0; i < topology->pu_count; i++)
-            if (topology->pus[i].sibling == sibling) {
-                found = 1;
-                if (inside(&topology->pus[i], object, core))
-                    cpus[used++] = topology->pus[i].os;
-            }
-    }
-    return used;
-}
-
-/* Round robin, from the inside out: cores take turns over the L3s of a NUMA node, these sequences over the NUMA nodes
- * of a socket, and those over the sockets. A turn is a core's rank within its group. */
-struct turn {
-    int32_t package, numa, l3, pu, rank;
-};
-
-/* -1, in no such domain, comes last. */
-static int difference(int32_t a, int32_t b)
-{
-    return ((uint32_t)a > (uint32_t)b) - ((uint32_t)a < (uint32_t)b);
-}
-
-static int by_numa_rank_l3(const void *left, const void *right)
-{
-    const struct turn *a = left, *b = right;
-    int d = difference(a->package, b->package);
-    d = d ? d : difference(a->numa, b->numa);
-    d = d ? d : difference(a->rank, b->rank);
-    d = d ? d : difference(a->l3, b->l3);
-    return d ? d : difference(a->pu, b->pu);
-}
-
-static int by_package_rank_numa(const void *left, const void *right)
-{
-    const struct turn *a = left, *b = right;
-    int d = difference(a->package, b->package);
-    d = d ? d : difference(a->rank, b->rank);
-    d = d ? d : difference(a->numa, b->numa);
-    return d ? d : difference(a->pu, b->pu);
-}
-
-static int by_rank_package(const void *left, const void *right)
-{
-    const struct turn *a = left, *b = right;
-    int d = difference(a->rank, b->rank);
-    d = d ? d : difference(a->package, b->package);
-    return d ? d : difference(a->pu, b->pu);
-}
-
-static int by_l3(const void *left, const void *right)
-{
-    const struct turn *a = left, *b = right;
-    int d = difference(a->package, b->package);
-    d = d ? d : difference(a->numa, b->numa);
-    d = d ? d : difference(a->l3, b->l3);
-    return d ? d : difference(a->pu, b->pu);
-}
-
-/* Ranks restart where the group (the first `levels` of package, numa, l3) changes. */
-static void rank_within_groups(struct turn *turns, int count, int levels)
-{
-    for (int i = 0; i < count; i++) {
-        bool same = i > 0 && turns[i].package == turns[i - 1].package &&
-                    (levels < 2 || turns[i].numa == turns[i - 1].numa) &&
-                    (levels < 3 || turns[i].l3 == turns[i - 1].l3);
-        turns[i].rank = same ? turns[i - 1].rank + 1 : 0;
-    }
-}
-
-static int scatter(const struct topology *topology, int32_t *cpus)
-{
-    struct turn *turns = malloc((size_t)topology->core_count * sizeof *turns);
-    int cores = 0, used = 0;
-    if (!turns)
-        return -ENOMEM;
     for (int i = 0; i < topology->pu_count; i++) {
         const struct topology_pu *pu = &topology->pus[i];
-        if (pu->sibling == 0)
-            turns[cores++] = (struct turn){pu->package, pu->numa, pu->l3, i, 0};
+        const int32_t domain = type == HWLOC_OBJ_L3CACHE    ? pu->l3
+                               : type == HWLOC_OBJ_NUMANODE ? pu->numa
+                               : type == HWLOC_OBJ_PACKAGE  ? pu->package
+                                                            : pu->core;
+        if (domain < 0 || hwloc_bitmap_isset(seen, (unsigned)domain))
+            continue;
+        hwloc_bitmap_set(seen, (unsigned)domain);
+        cpus[used++] = pu->os;
     }
-    qsort(turns, (size_t)cores, sizeof *turns, by_l3);
-    rank_within_groups(turns, cores, 3);
-    qsort(turns, (size_t)cores, sizeof *turns, by_numa_rank_l3);
-    rank_within_groups(turns, cores, 2);
-    qsort(turns, (size_t)cores, sizeof *turns, by_package_rank_numa);
-    rank_within_groups(turns, cores, 1);
-    qsort(turns, (size_t)cores, sizeof *turns, by_rank_package);
-    for (int sibling = 0; used < topology->pu_count; sibling++)
-        for (int c = 0; c < cores; c++) {
-            int i = turns[c].pu + sibling; /* a core's PUs are neighbours in the table */
-            if (i < topology->pu_count && topology->pus[i].core == topology->pus[turns[c].pu].core)
-                cpus[used++] = topology->pus[i].os;
-        }
-    free(turns);
+    hwloc_bitmap_free(seen);
     return used;
 }
 
-/* The PUs of "kind:I". Returns how many, or -EINVAL. */
+/* The PUs of one core. The table is sorted by core. */
+static int core_cpus(const struct topology *topology, int core, int32_t *cpus)
+{
+    int low = 0, high = topology->pu_count, used = 0;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (topology->pus[middle].core < core)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < topology->pu_count && topology->pus[low].core == core; low++)
+        cpus[used++] = topology->pus[low].os;
+    return used;
+}
+
+/* The PUs of "kind:I" or "kind:each". Returns how many, or -EINVAL. */
 static int domain_cpus(const struct topology *topology, const char *expression, const struct domain_kind *kind,
                        int32_t *cpus, struct error *error)
 {
     const char *digits = expression + strlen(kind->prefix);
     const size_t length = strlen(digits);
-    if (length == 0 || length > 9 || strspn(digits, "0123456789") != length)
-        return error_usage(error, "placement '%s': %sI takes the number of a %s", expression, kind->prefix, kind->one);
-    const int index = atoi(digits), count = domain_count(topology, kind);
+    const int count = domain_count(topology, kind);
+    const bool each = strcmp(digits, "each") == 0;
+    if (!each && (length == 0 || length > 9 || strspn(digits, "0123456789") != length))
+        return error_usage(error, "placement '%.200s': %sI takes the number of a %s, or each", expression, kind->prefix,
+                           kind->one);
     if (count == 0)
         return error_usage(error, "placement '%s': hwloc knows of no usable %s here", expression, kind->one);
+    if (each)
+        return one_of_each(topology, kind->type, cpus);
+    const int index = atoi(digits);
     if (index >= count)
         return error_usage(error, "placement '%s': there %s %d usable %s here, counted from 0", expression,
                            count == 1 ? "is" : "are", count, count == 1 ? kind->one : kind->many);
     if (kind->type == HWLOC_OBJ_CORE)
-        return one_per_core_first(topology, NULL, index, cpus);
-    return one_per_core_first(topology, topology_domain(topology, kind->type, index), -1, cpus);
+        return core_cpus(topology, index, cpus);
+    return order_cores_first(topology, topology_domain(topology, kind->type, index)->cpuset, cpus);
 }
 
-static int list_cpus(const struct topology *topology, const char *expression, int32_t **cpus, struct error *error)
+static int kind_cpus(const struct topology *topology, const char *expression, int32_t *cpus, struct error *error)
 {
-    int count, code = cpu_list_parse(expression, cpus, &count, error);
-    if (code)
-        return error_prefix(error, code, "placement");
-    for (int i = 0; i < count; i++)
-        if (!hwloc_bitmap_isset(topology->usable, (unsigned)(*cpus)[i]))
-            return error_usage(error, "placement '%s': CPU %d %s", expression, (*cpus)[i],
-                               hwloc_get_pu_obj_by_os_index(topology->hwloc, (unsigned)(*cpus)[i])
-                                   ? "may not be used (affinity, cpuset or restriction)"
-                                   : "does not exist here");
+    const char *reason;
+    hwloc_bitmap_t set = kinds_usable(topology, strcmp(expression, "pcores") == 0, &reason);
+    if (!set)
+        return error_usage(error, "placement '%s': %s", expression, reason);
+    const int count = order_cores_first(topology, set, cpus);
+    hwloc_bitmap_free(set);
     return count;
 }
 
-/* Fills *cpus (malloc'd) with all that the expression has. Returns how many, or -errno. */
-static int all_cpus(const struct topology *topology, const char *expression, int32_t **cpus, struct error *error)
+static int named_cpus(const struct topology *topology, const char *expression, int32_t *cpus, struct error *error)
 {
-    if (isdigit((unsigned char)*expression))
-        return list_cpus(topology, expression, cpus, error);
-    *cpus = malloc((size_t)topology->pu_count * sizeof **cpus);
-    if (!*cpus)
-        return error_system(error, ENOMEM, "placement '%s'", expression);
     if (strcmp(expression, "compact") == 0 || strcmp(expression, "all") == 0)
-        return one_per_core_first(topology, NULL, -1, *cpus);
-    if (strcmp(expression, "smt") == 0) {
-        for (int i = 0; i < topology->pu_count; i++)
-            (*cpus)[i] = topology->pus[i].os;
-        return topology->pu_count;
-    }
+        return order_cores_first(topology, NULL, cpus);
+    if (strcmp(expression, "smt") == 0)
+        return order_siblings_first(topology, NULL, cpus);
     if (strcmp(expression, "scatter") == 0) {
-        int count = scatter(topology, *cpus);
+        int count = order_scatter(topology, cpus);
         return count < 0 ? error_system(error, -count, "placement '%s'", expression) : count;
     }
+    if (strcmp(expression, "pcores") == 0 || strcmp(expression, "ecores") == 0)
+        return kind_cpus(topology, expression, cpus, error);
     for (int i = 0; i < DOMAIN_KINDS; i++)
         if (strncmp(expression, domain_kinds[i].prefix, strlen(domain_kinds[i].prefix)) == 0)
-            return domain_cpus(topology, expression, &domain_kinds[i], *cpus, error);
-    return error_usage(error,
-                       "placement '%s' is not known to this version: compact, scatter, smt, all, none, core:I, l3:I, "
-                       "numa:I, socket:I or a list of CPUs like 0,2-5",
+            return domain_cpus(topology, expression, &domain_kinds[i], cpus, error);
+    if (strcmp(expression, LADDER) == 0)
+        return error_usage(error, "placement 'ladder' is a series of placements, not one");
+    return error_usage(error, "placement '%.200s' is not one of those that attnbench list placements tells",
                        expression);
+}
+
+/* Fills *cpus (malloc'd) with all that the expression has. Returns how many, or -errno. */
+static int all_cpus(const struct topology *topology, const char *expression, int32_t **cpus, const char **warning,
+                    struct error *error)
+{
+    if (likwid_is_expression(expression))
+        return likwid_resolve(topology, expression, cpus, warning, error);
+    *cpus = malloc((size_t)topology->pu_count * sizeof **cpus);
+    if (!*cpus)
+        return error_system(error, ENOMEM, "placement '%.200s'", expression);
+    const size_t length = strlen(expression), suffix = strlen(ONE_A_CORE);
+    if (length <= suffix || strcmp(expression + length - suffix, ONE_A_CORE) != 0)
+        return named_cpus(topology, expression, *cpus, error);
+    const char *base = intern_format("%.*s", (int)(length - suffix), expression);
+    const int count = named_cpus(topology, base, *cpus, error);
+    return count < 0 ? error_prefix(error, count, "%.200s", expression)
+                     : order_keep_one_per_core(topology, *cpus, count);
 }
 
 int placement_resolve(const struct topology *topology, const char *expression, int threads, struct placement *placement,
@@ -208,7 +151,7 @@ int placement_resolve(const struct topology *topology, const char *expression, i
     *placement = (struct placement){.name = intern(expression)};
     const bool unbound = strcmp(expression, "none") == 0;
     int32_t *cpus = NULL;
-    int have = unbound ? topology->pu_count : all_cpus(topology, expression, &cpus, error);
+    int have = unbound ? topology->pu_count : all_cpus(topology, expression, &cpus, &placement->warning, error);
     if (have < 0) {
         free(cpus);
         return have;
@@ -219,7 +162,7 @@ int placement_resolve(const struct topology *topology, const char *expression, i
     }
     if (threads < 0 || threads > have) {
         free(cpus);
-        error_machine(error, "%d threads asked for, but placement '%s' has %d CPU%s", threads, expression, have,
+        error_machine(error, "%d threads asked for, but placement '%.200s' has %d CPU%s", threads, expression, have,
                       have == 1 ? "" : "s");
         return -ERANGE;
     }
@@ -235,11 +178,25 @@ void placement_release(struct placement *placement)
     *placement = (struct placement){0};
 }
 
+/* Whether alone[index] means something here. */
+static bool exists(const struct topology *topology, int index)
+{
+    const char *name = alone[index], *reason;
+    if (index < ALWAYS)
+        return true;
+    for (int i = 0; i < DOMAIN_KINDS; i++)
+        if (strncmp(name, domain_kinds[i].prefix, strlen(domain_kinds[i].prefix)) == 0)
+            return domain_count(topology, &domain_kinds[i]) > 0;
+    hwloc_bitmap_t set = kinds_usable(topology, strcmp(name, "pcores") == 0, &reason);
+    hwloc_bitmap_free(set);
+    return set != NULL;
+}
+
 const char *placement_name(const struct topology *topology, int index)
 {
-    if (index >= 0 && index < WHOLE_MACHINE)
-        return whole_machine[index];
-    index -= WHOLE_MACHINE;
+    for (int i = 0; i < ALONE && index >= 0; i++)
+        if (exists(topology, i) && index-- == 0)
+            return alone[i];
     for (int i = 0; i < DOMAIN_KINDS && index >= 0; i++) {
         int count = domain_count(topology, &domain_kinds[i]);
         if (index < count)

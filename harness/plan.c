@@ -36,8 +36,9 @@ struct planner {
     struct resolved *resolved;
     size_t resolved_count;
     struct digest_set points, problems;
-    size_t *problem_numbers; /* of each point */
-    size_t room;             /* of points and problem_numbers */
+    struct value_list places; /* of the sweep under way, the ladder written out */
+    size_t *problem_numbers;  /* of each point */
+    size_t room;              /* of points and problem_numbers */
 };
 
 /* One problem under expansion, and what kernels see of it. */
@@ -50,6 +51,20 @@ struct subject {
 static int no_memory(struct planner *planner)
 {
     return error_system(planner->error, ENOMEM, "a plan of %zu points", planner->plan->count);
+}
+
+/* Each warning once. */
+static int plan_warn(struct plan *plan, const char *warning, struct error *error)
+{
+    for (size_t i = 0; i < plan->warning_count; i++)
+        if (plan->warnings[i] == warning)
+            return 0;
+    const char **grown = realloc(plan->warnings, (plan->warning_count + 1) * sizeof *grown);
+    if (!grown)
+        return error_system(error, ENOMEM, "warnings");
+    plan->warnings = grown;
+    plan->warnings[plan->warning_count++] = warning;
+    return 0;
 }
 
 static int resolve(struct planner *planner, const struct value *place, int asked, const struct resolved **found)
@@ -74,6 +89,8 @@ static int resolve(struct planner *planner, const struct value *place, int asked
         *planner->error = error;
         return error_prefix(planner->error, code, "%s", place->where ? place->where : "--place");
     }
+    if (entry->placement.warning && (code = plan_warn(planner->plan, entry->placement.warning, planner->error)) != 0)
+        return code;
     planner->resolved_count++;
     *found = entry;
     return 0;
@@ -166,10 +183,10 @@ static int expand_runs(struct planner *planner, const struct axes *axes, const s
     for (size_t c = 0; c < caches->count; c++) {
         point.cache = (enum cache_state)caches->items[c].integer;
         for (size_t t = 0; t < threads->count; t++) {
-            int64_t asked = threads->items[t].integer;
-            point.threads = asked == THREADS_MAX ? topology_max_threads(planner->topology) : (int)asked;
             for (size_t p = 0; p < places->count && !code; p++) {
                 struct value place = places->items[p];
+                int64_t asked = place.integer == PLACE_OWN_THREADS ? THREADS_OF_PLACEMENT : threads->items[t].integer;
+                point.threads = asked == THREADS_MAX ? topology_max_threads(planner->topology) : (int)asked;
                 place.text = intern(place.text);
                 for (size_t m = 0; m < mems->count && !code; m++) {
                     const char *mem = intern(mems->items[m].text);
@@ -270,6 +287,32 @@ static int check_zeros(const struct planner *planner, const struct axes *merged)
     return 0;
 }
 
+/* Writes out what `ladder` stands for. Its entries use all of their threads, unless threads were given where the ladder
+ * was, or in a layer above it. */
+static int expand_places(struct planner *planner, struct axes *merged)
+{
+    struct axis *places = &merged->axis[KEY_PLACE];
+    const struct axis *threads = &merged->axis[KEY_THREADS];
+    const bool own = threads->count == 0 || threads->rank < places->rank;
+    const char *names[LADDER_MAX];
+    int code = 0;
+    planner->places.count = 0;
+    for (size_t p = 0; p < places->count && !code; p++) {
+        struct value place = places->items[p];
+        const bool series = strcmp(place.text, LADDER) == 0;
+        const int steps = series ? placement_ladder(planner->topology, names, planner->error) : 1;
+        place.integer = series && own ? PLACE_OWN_THREADS : 0;
+        code = steps < 0 ? steps : 0;
+        for (int s = 0; s < steps && !code; s++) {
+            place.text = series ? names[s] : place.text;
+            code = value_list_add(&planner->places, place, planner->error);
+        }
+    }
+    places->items = planner->places.items;
+    places->count = planner->places.count;
+    return code;
+}
+
 static double combinations(const struct planner *planner, const struct axes *axes)
 {
     double product = (double)planner->kernel_count;
@@ -286,6 +329,8 @@ static int plan_sweep(struct planner *planner, size_t sweep, double *count)
     axes_merge(planner->request, sweep, &merged);
     const struct axis *models = &merged.axis[KEY_MODEL], *decodes = &merged.axis[KEY_DECODE];
     int code = check_zeros(planner, &merged);
+    if (!code)
+        code = expand_places(planner, &merged);
     /* One rule is built, so that the kernels do not depend on where the rule axis stands. */
     if (!code)
         code = kernels_match(&merged.axis[KEY_KERNEL], ATTN_SCALED_DOT_PRODUCT, planner->kernels,
@@ -361,6 +406,7 @@ int request_plan(const struct request *request, const struct topology *topology,
         placement_release(&planner.resolved[i].placement);
     free(planner.resolved);
     free(planner.problem_numbers);
+    value_list_release(&planner.places);
     digest_set_release(&planner.points);
     digest_set_release(&planner.problems);
     if (code)
@@ -373,6 +419,7 @@ void plan_release(struct plan *plan)
     for (size_t i = 0; i < plan->count; i++)
         free(plan->points[i].cpus);
     free(plan->points);
+    free(plan->warnings);
     free(plan->name);
     free(plan->description);
     *plan = (struct plan){0};

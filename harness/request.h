@@ -32,6 +32,8 @@ struct axes {
 #define FOLLOW INT64_C(-1)
 /* threads that were not given: all that the placement has. */
 #define THREADS_OF_PLACEMENT INT64_C(0)
+/* integer of a place that uses all of its threads, whatever the sweep's threads are: a step of the ladder. */
+#define PLACE_OWN_THREADS INT64_C(1)
 
 size_t request_sweeps(const struct request *request); /* 1 without a config */
 

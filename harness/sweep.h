@@ -19,7 +19,6 @@ struct effort {
     double point_timeout_s; /* default 60 */
     int launches;           /* worker processes a point, default 1 */
     bool quick_check;
-    const char *counters; /* as --counters says it, checked and interned; default "none" */
 };
 
 struct plan {
@@ -28,6 +27,8 @@ struct plan {
     size_t count;
     struct effort effort;
     uint64_t seed;
+    const char **warnings; /* [warning_count] what is odd about what was asked, one line each; interned */
+    size_t warning_count;
 };
 void plan_release(struct plan *plan);
 

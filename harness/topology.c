@@ -71,21 +71,61 @@ static int32_t number_of(hwloc_obj_t object, hwloc_obj_t *last, int32_t *count)
     return *count - 1;
 }
 
-static void assign_numa(struct topology *topology)
+static const hwloc_obj_type_t domain_types[DOMAINS_TYPES] = {
+    [DOMAINS_PACKAGE] = HWLOC_OBJ_PACKAGE,
+    [DOMAINS_DIE] = HWLOC_OBJ_DIE,
+    [DOMAINS_NUMA] = HWLOC_OBJ_NUMANODE,
+    [DOMAINS_L3] = HWLOC_OBJ_L3CACHE,
+};
+
+static int fill_domains(struct topology *topology)
 {
-    int nodes = topology_domain_count(topology, HWLOC_OBJ_NUMANODE), *weight;
-    if (nodes == 0 || !(weight = calloc((size_t)nodes, sizeof *weight)))
-        return;
-    for (int n = 0; n < nodes; n++) {
-        hwloc_obj_t node = topology_domain(topology, HWLOC_OBJ_NUMANODE, n);
-        weight[n] = hwloc_bitmap_weight(node->cpuset);
-        for (int i = 0; i < topology->pu_count; i++) {
-            struct topology_pu *pu = &topology->pus[i];
-            if (hwloc_bitmap_isset(node->cpuset, (unsigned)pu->os) && (pu->numa < 0 || weight[n] < weight[pu->numa]))
+    for (int t = 0; t < DOMAINS_TYPES; t++) {
+        struct topology_domains *domains = &topology->domains[t];
+        int all = 0;
+        for (hwloc_obj_t o = NULL; (o = hwloc_get_next_obj_by_type(topology->hwloc, domain_types[t], o));)
+            all++;
+        domains->objects = calloc(all > 0 ? (size_t)all : 1, sizeof(hwloc_obj_t));
+        if (!domains->objects)
+            return -ENOMEM;
+        for (hwloc_obj_t o = NULL; (o = hwloc_get_next_obj_by_type(topology->hwloc, domain_types[t], o));)
+            if (topology_is_domain(topology, o))
+                domains->objects[domains->count++] = o;
+    }
+    return 0;
+}
+
+static int assign_numa(struct topology *topology)
+{
+    const struct topology_domains *nodes = &topology->domains[DOMAINS_NUMA];
+    int *weight = calloc(nodes->count > 0 ? (size_t)nodes->count : 1, sizeof *weight);
+    if (!weight)
+        return -ENOMEM;
+    for (int n = 0; n < nodes->count; n++) {
+        hwloc_const_bitmap_t cpuset = nodes->objects[n]->cpuset;
+        weight[n] = hwloc_bitmap_weight(cpuset);
+        for (int os = hwloc_bitmap_first(cpuset); os >= 0; os = hwloc_bitmap_next(cpuset, os)) {
+            struct topology_pu *pu =
+                os < topology->os_count && topology->pu_by_os[os] >= 0 ? &topology->pus[topology->pu_by_os[os]] : NULL;
+            if (pu && (pu->numa < 0 || weight[n] < weight[pu->numa]))
                 pu->numa = n;
         }
     }
     free(weight);
+    return 0;
+}
+
+static int index_by_os(struct topology *topology)
+{
+    topology->os_count = hwloc_bitmap_last(topology->usable) + 1;
+    topology->pu_by_os = malloc((size_t)(topology->os_count + 1) * sizeof *topology->pu_by_os);
+    if (!topology->pu_by_os)
+        return -ENOMEM;
+    for (int os = 0; os < topology->os_count; os++)
+        topology->pu_by_os[os] = -1;
+    for (int i = 0; i < topology->pu_count; i++)
+        topology->pu_by_os[topology->pus[i].os] = i;
+    return 0;
 }
 
 /* The table of usable PUs. PUs of one core, L3, package are neighbours in logical order, so counting changes numbers
@@ -118,8 +158,17 @@ static int fill_pus(struct topology *topology)
         topology->pu_count++;
     }
     topology->core_count = cores;
-    assign_numa(topology);
     return 0;
+}
+
+/* All that is worked out once, from `usable`. */
+static int fill_tables(struct topology *topology)
+{
+    int code = fill_pus(topology);
+    code = code ? code : index_by_os(topology);
+    code = code ? code : fill_domains(topology);
+    code = code ? code : assign_numa(topology);
+    return code ? code : kinds_find(topology);
 }
 
 static int cut_to(hwloc_bitmap_t usable, const char *restrict_list, struct error *error)
@@ -177,7 +226,7 @@ int topology_load(const char *source, const char *restrict_list, struct topology
                            restrict_list ? restrict_list : "");
         goto failed;
     }
-    if ((code = fill_pus(topology)) != 0) {
+    if ((code = fill_tables(topology)) != 0) {
         code = error_system(error, -code, "topology");
         goto failed;
     }
@@ -191,6 +240,10 @@ failed:
 
 void topology_release(struct topology *topology)
 {
+    kinds_release(topology);
+    for (int t = 0; t < DOMAINS_TYPES; t++)
+        free(topology->domains[t].objects);
+    free(topology->pu_by_os);
     free(topology->pus);
     hwloc_bitmap_free(topology->usable);
     if (topology->hwloc)
@@ -206,20 +259,43 @@ bool topology_is_domain(const struct topology *topology, hwloc_obj_t object)
            hwloc_bitmap_isset(hwloc_topology_get_allowed_nodeset(topology->hwloc), object->os_index);
 }
 
+static const struct topology_domains *domains_of(const struct topology *topology, hwloc_obj_type_t type)
+{
+    static const struct topology_domains none;
+    for (int t = 0; t < DOMAINS_TYPES; t++)
+        if (domain_types[t] == type)
+            return &topology->domains[t];
+    return &none;
+}
+
 int topology_domain_count(const struct topology *topology, hwloc_obj_type_t type)
 {
-    int count = 0;
-    for (hwloc_obj_t o = NULL; (o = hwloc_get_next_obj_by_type(topology->hwloc, type, o));)
-        count += topology_is_domain(topology, o);
-    return count;
+    return domains_of(topology, type)->count;
 }
 
 hwloc_obj_t topology_domain(const struct topology *topology, hwloc_obj_type_t type, int index)
 {
-    for (hwloc_obj_t o = NULL; index >= 0 && (o = hwloc_get_next_obj_by_type(topology->hwloc, type, o));)
-        if (topology_is_domain(topology, o) && index-- == 0)
-            return o;
-    return NULL;
+    const struct topology_domains *domains = domains_of(topology, type);
+    return index >= 0 && index < domains->count ? domains->objects[index] : NULL;
+}
+
+const struct topology_pu *topology_pu(const struct topology *topology, int32_t os)
+{
+    const int32_t i = os >= 0 && os < topology->os_count ? topology->pu_by_os[os] : -1;
+    return i < 0 ? NULL : &topology->pus[i];
+}
+
+int topology_cores_within(const struct topology *topology, hwloc_const_bitmap_t set)
+{
+    hwloc_bitmap_t cores = hwloc_bitmap_alloc();
+    for (int os = hwloc_bitmap_first(set); os >= 0; os = hwloc_bitmap_next(set, os)) {
+        const struct topology_pu *pu = topology_pu(topology, os);
+        if (pu)
+            hwloc_bitmap_set(cores, (unsigned)pu->core);
+    }
+    const int count = hwloc_bitmap_weight(cores);
+    hwloc_bitmap_free(cores);
+    return count;
 }
 
 int topology_usable_cores(const struct topology *topology)
