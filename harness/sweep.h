@@ -19,6 +19,7 @@ struct effort {
     double point_timeout_s; /* default 60 */
     int launches;           /* worker processes a point, default 1 */
     bool quick_check;
+    const char *counters; /* as --counters says it, checked and interned; default "none" */
 };
 
 struct plan {
