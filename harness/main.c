@@ -23,6 +23,7 @@ static const struct command commands[] = {
     {"list", "kernels, rules, schedules, placements, configs, models, counters", command_list},
     {"topo", "the machine as hwloc sees it, and the placements that follow from it", command_topo},
     {"doctor", "what about this machine will disturb a measurement, and how to mend it", command_doctor},
+    {"peak", "measured ceilings: FLOP/s per dtype and ISA, GB/s per memory level, per placement", command_peak},
     {"show", "a results file as the table that run printed; one point whole", command_show},
     {"export", "results as csv, json, jsonl or markdown", command_export},
 };

@@ -81,6 +81,10 @@ static int serve(struct worker *worker, const json_t *request, struct error *err
         return worker_measure(worker, request, error);
     if (op && strcmp(op, "check") == 0)
         return worker_check(worker, request, error);
+    if (op && strcmp(op, "peak") == 0)
+        return worker_peak(worker, request, error);
+    if (op && strcmp(op, "peak_nodes") == 0)
+        return worker_peak_nodes(worker, request, error);
     return error_usage(error, "unknown request '%s'", op ? op : "");
 }
 

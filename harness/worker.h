@@ -7,10 +7,14 @@
  *    "mem":null|{"interleave":true,"nodes":[0]}}
  *   {"op":"measure","spec":{},"cache":"warm","members":[{"kernel":"avx2","schedule":"auto","point_id":"..."}],
  *    "counters":"none","min_time_s":0.2,"samples":0,"point_timeout_s":60,"quick_check":false,"seed":1}
+ *   {"op":"peak","levels":[levels_to_json],"repeats":9,"clocked_ns":2e6}
+ *   {"op":"peak_nodes","level":{},"nodes":[OS indices],"repeats":9,"clocked_ns":2e6}
  *   {"op":"check","spec":{}|"case":"DIR","set":1,"far":false,"members":[...]}
  * Events: {"event":"output","member":0,"segment":N,"out_bytes":N,"weights_bytes":N} (the result lies in that segment;
  * the worker waits for
- * {"op":"continue"}), {"event":"result","member":0,...}, {"event":"done"}, {"event":"error","text":"..."}.
+ * {"op":"continue"}), {"event":"result","member":0,...}, {"event":"stage","text":"..."} (what is measured next),
+ * {"event":"peak","part":"compute","result":[]} (parts: compute, functions, team; memory and node: one level each),
+ * {"event":"done"}, {"event":"error","text":"..."}.
  */
 #ifndef HARNESS_WORKER_H
 #define HARNESS_WORKER_H
@@ -49,5 +53,7 @@ void worker_turn(struct worker *worker, int member);
 /* The operations; each tells its events but for the final "done". 0 or -errno with the message in error. */
 int worker_measure(struct worker *worker, const json_t *request, struct error *error);
 int worker_check(struct worker *worker, const json_t *request, struct error *error);
+int worker_peak(struct worker *worker, const json_t *request, struct error *error);
+int worker_peak_nodes(struct worker *worker, const json_t *request, struct error *error);
 
 #endif
