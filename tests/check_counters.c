@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Counters: the grammar of --counters, the dispatcher with providers made up here, perf's software events on known
+ * work, energy from a fake powercap tree, and the merging of likwid's marker files.
+ */
+#include <errno.h>
+#include <ftw.h>
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "harness/clock.h"
+#include "harness/counters.h"
+#include "harness/counters_marker.h"
+#include "harness/intern.h"
+#include "harness/perf_events.h"
+
+static char root[64];
+
+static int new_root(void **state)
+{
+    (void)state;
+    snprintf(root, sizeof root, "%s/attnbench-check-XXXXXX", P_tmpdir);
+    return mkdtemp(root) && setenv("ATTNBENCH_FS_ROOT", root, 1) == 0 ? 0 : -1;
+}
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+    (void)status, (void)type, (void)walk;
+    return remove(path);
+}
+
+static int drop_root(void **state)
+{
+    (void)state;
+    unsetenv("ATTNBENCH_FS_ROOT");
+    return nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Writes a file of the fake tree, and the folders above it. */
+static void put(const char *path, const char *text)
+{
+    char full[1024];
+    snprintf(full, sizeof full, "%s%s", root, path);
+    for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        assert_true(mkdir(full, 0700) == 0 || errno == EEXIST);
+        *slash = '/';
+    }
+    FILE *file = fopen(full, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void put_zone(int zone, const char *name, const char *energy_uj, const char *range_uj)
+{
+    put(intern_format("/sys/class/powercap/intel-rapl:%d/name", zone), name);
+    put(intern_format("/sys/class/powercap/intel-rapl:%d/energy_uj", zone), energy_uj);
+    put(intern_format("/sys/class/powercap/intel-rapl:%d/max_energy_range_uj", zone), range_uj);
+}
+
+static void put_cpu(int cpu, const char *package)
+{
+    put(intern_format("/sys/devices/system/cpu/cpu%d/topology/physical_package_id", cpu), package);
+}
+
+/* ---- grammar ---- */
+
+static void what_counters_may_say(void **state)
+{
+    (void)state;
+    static const char *const right[] = {"none",
+                                        "perf:task-clock",
+                                        "perf:cycles+instructions+LLC-load-misses+r01c2",
+                                        "likwid:FLOPS_SP",
+                                        "likwid:MEM,perf:page-faults,energy",
+                                        "energy"};
+    static const struct {
+        const char *text, *told;
+    } wrong[] = {
+        {"", "''"},
+        {"perf", "perf:EVENT+EVENT"},
+        {"perf:", "perf:EVENT+EVENT"},
+        {"perf:flops", "'flops'"},
+        {"perf:task-clock+", "''"},
+        {"perf:task-clock++cycles", "''"},
+        {"perf:r", "'r'"},
+        {"perf:r12345678901234567", "'r12345678901234567'"},
+        {"perf:task-clock+task-clock", "twice"},
+        {"perf:cycles,perf:task-clock", "twice"},
+        {"none,perf:cycles", "none"},
+        {"likwid:", "likwid:GROUP"},
+        {"likwid:A B", "'A B'"},
+        {"energy:joules", "energy"},
+        {"papi:FLOPS", "'papi:FLOPS'"},
+        {"likwid-marker", "'likwid-marker'"},
+        {"perf:task-clock,", "''"},
+    };
+    struct error error;
+    for (size_t i = 0; i < sizeof right / sizeof right[0]; i++)
+        assert_int_equal(counters_check(right[i], &error), 0);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(counters_check(wrong[i].text, &error), -EINVAL);
+        assert_int_equal(error.exit_code, EXIT_USAGE);
+        assert_non_null(strstr(error.text, wrong[i].told));
+    }
+}
+
+/* ---- the dispatcher, with providers of our own ---- */
+
+static char calls[256];
+
+static void called(const struct counter_meter *meter, const char *what)
+{
+    const size_t used = strlen(calls);
+    snprintf(calls + used, sizeof calls - used, "%s%s ", meter->provider->name, what);
+}
+
+static void fake_open(struct counter_meter *meter, const char *argument, const struct team *team)
+{
+    (void)team;
+    struct counter_column *columns = counters_add_columns(meter, 4);
+    columns[0].name = "good";
+    columns[1] = (struct counter_column){.name = "bad", .reason = "EACCES: not for you"};
+    columns[2] = (struct counter_column){.name = "spent", .joules = true};
+    columns[3] = (struct counter_column){.name = "flag", .flag = true};
+    if (argument && strcmp(argument, "refuse") == 0)
+        meter->reason = "nothing here";
+}
+
+static void fake_turn(struct counter_meter *meter, const char *region)
+{
+    called(meter, intern_format("@%s", region));
+}
+
+static void fake_start(struct counter_meter *meter)
+{
+    called(meter, "+");
+}
+
+static void fake_stop(struct counter_meter *meter)
+{
+    called(meter, "-");
+}
+
+static void fake_take(struct counter_meter *meter, double *sums)
+{
+    called(meter, "=");
+    sums[0] += 30;
+    sums[1] += 40;
+    sums[2] += 5;
+    sums[3] += 1;
+}
+
+static int fake_check(const char *argument, struct error *error)
+{
+    (void)argument, (void)error;
+    return 0;
+}
+
+static bool when_counting(bool counting)
+{
+    return counting;
+}
+
+static const struct counter_provider fake_a = {.name = "a",
+                                               .argument = "X",
+                                               .selectable = true,
+                                               .check = fake_check,
+                                               .open = fake_open,
+                                               .turn = fake_turn,
+                                               .start = fake_start,
+                                               .stop = fake_stop,
+                                               .take = fake_take};
+static const struct counter_provider fake_b = {.name = "ab",
+                                               .selectable = true,
+                                               .may_be_quiet = true,
+                                               .implied = when_counting,
+                                               .open = fake_open,
+                                               .turn = fake_turn,
+                                               .start = fake_start,
+                                               .stop = fake_stop,
+                                               .take = fake_take};
+static const struct counter_provider *const fakes[] = {&fake_a, &fake_b, NULL};
+static const struct counter_provider *const *kept;
+
+static int use_fakes(void **state)
+{
+    (void)state;
+    kept = counter_providers;
+    counter_providers = fakes;
+    calls[0] = '\0';
+    return 0;
+}
+
+static int use_built_in(void **state)
+{
+    (void)state;
+    counter_providers = kept;
+    return 0;
+}
+
+static const struct team two_unbound = {.threads = 2};
+
+static void nothing_asked_nothing_counted(void **state)
+{
+    (void)state;
+    assert_null(counters_open("none", &two_unbound));
+}
+
+static void providers_stand_around_the_clock(void **state)
+{
+    (void)state;
+    struct counters *counters = counters_open("a:x", &two_unbound);
+    double sums[8] = {0};
+    assert_non_null(counters);
+    assert_int_equal(counters_columns(counters), 8);
+    counters_turn(counters, "point");
+    counters_start(counters);
+    counters_stop(counters);
+    counters_take(counters, sums);
+    counters_take(counters, sums);
+    assert_string_equal(calls, "a@point ab@point a+ ab+ ab- a- a= ab= a= ab= ");
+    json_t *json = counters_to_json(counters, sums, 10);
+    const json_t *a = json_object_get(json, "a");
+    assert_true(json_number_value(json_object_get(a, "good")) == 6);
+    assert_true(json_is_null(json_object_get(a, "bad")));
+    assert_true(json_is_true(json_object_get(a, "flag")));
+    assert_true(json_is_object(json_object_get(json, "ab")));
+    assert_true(counters_joules(counters, sums, 10) == 1);
+    assert_string_equal(counters_note(counters), "a:bad: EACCES: not for you; ab:bad: EACCES: not for you");
+    json_decref(json);
+    counters_close(counters);
+}
+
+static void a_refused_provider_is_null_with_its_reason(void **state)
+{
+    (void)state;
+    struct counters *counters = counters_open("a:refuse", &two_unbound);
+    double sums[8] = {0};
+    counters_turn(counters, "point");
+    counters_start(counters);
+    counters_stop(counters);
+    counters_take(counters, sums);
+    assert_null(strstr(calls, "a+"));
+    json_t *json = counters_to_json(counters, sums, 10);
+    assert_true(json_is_null(json_object_get(json_object_get(json, "a"), "good")));
+    assert_non_null(strstr(counters_note(counters), "a: nothing here"));
+    json_decref(json);
+    counters_close(counters);
+}
+
+static void no_calls_no_figures(void **state)
+{
+    (void)state;
+    struct counters *counters = counters_open("a:x", &two_unbound);
+    double sums[8] = {0};
+    json_t *json = counters_to_json(counters, sums, 0);
+    assert_true(json_is_null(json_object_get(json_object_get(json, "a"), "good")));
+    assert_true(isnan(counters_joules(counters, sums, 0)));
+    assert_true(isnan(counters_joules(counters, sums, 1))); /* energy that did not move */
+    json_decref(json);
+    counters_close(counters);
+}
+
+/* ---- perf ---- */
+
+enum { PAGES = 64 };
+
+static void *touch_pages(void *unused)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *memory = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(memory != MAP_FAILED);
+    madvise(memory, PAGES * page, MADV_NOHUGEPAGE);
+    for (size_t p = 0; p < PAGES; p++)
+        ((volatile char *)memory)[p * page] = 1;
+    munmap(memory, PAGES * page);
+    return unused;
+}
+
+static void *touch_in_a_thread(void *unused)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, touch_pages, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    return unused;
+}
+
+/* Counts one sample of work: sums of the columns task-clock, page-faults, scaled. */
+static bool count_work(void *(*work)(void *), int outside, double sums[3])
+{
+    const struct team team = {.threads = 2};
+    struct counters *counters = counters_open("perf:task-clock+page-faults", &team);
+    assert_non_null(counters);
+    const char *note = counters_note(counters);
+    if (note) {
+        print_message("%s\n", note);
+        counters_close(counters);
+        return false;
+    }
+    assert_int_equal(counters_columns(counters), 3);
+    memset(sums, 0, 3 * sizeof *sums);
+    for (int i = 0; i < outside; i++)
+        work(NULL);
+    counters_turn(counters, "point");
+    counters_start(counters);
+    work(NULL);
+    counters_stop(counters);
+    for (int i = 0; i < outside; i++)
+        work(NULL);
+    counters_take(counters, sums);
+    counters_close(counters);
+    return true;
+}
+
+static void software_events_count_known_work(void **state)
+{
+    (void)state;
+    double sums[3];
+    double began = clock_ns();
+    if (!count_work(touch_pages, 3, sums))
+        skip();
+    assert_true(sums[0] > 0);
+    assert_true(sums[0] < 2 * (clock_ns() - began));
+    assert_in_range((uintmax_t)sums[1], PAGES, PAGES + 16); /* not the three before and after */
+    assert_true(sums[2] == 0);
+}
+
+static void threads_started_meanwhile_are_counted(void **state)
+{
+    (void)state;
+    double sums[3];
+    if (!count_work(touch_in_a_thread, 0, sums))
+        skip();
+    assert_in_range((uintmax_t)sums[1], PAGES, 2 * PAGES - 1);
+}
+
+static void hardware_events_count_or_tell_why_not(void **state)
+{
+    (void)state;
+    const struct team team = {.threads = 1};
+    struct counters *counters = counters_open("perf:instructions", &team);
+    double sums[2] = {0};
+    counters_turn(counters, "point");
+    counters_start(counters);
+    touch_pages(NULL);
+    counters_stop(counters);
+    counters_take(counters, sums);
+    json_t *json = counters_to_json(counters, sums, 1);
+    const json_t *value = json_object_get(json_object_get(json, "perf"), "instructions");
+    const char *note = counters_note(counters);
+    if (json_is_null(value))
+        assert_true(note && strncmp(note, "perf:instructions: ", 19) == 0 && strlen(note) > 20);
+    else
+        assert_true(json_number_value(value) > 1000);
+    json_decref(json);
+    counters_close(counters);
+}
+
+static void a_refusal_names_what_stands_behind_it(void **state)
+{
+    (void)state;
+    struct perf_event cycles, faults;
+    assert_true(perf_event_find("cycles", 6, &cycles));
+    assert_true(perf_event_find("page-faults+cycles", 11, &faults));
+    assert_non_null(strstr(perf_event_refusal(&cycles, ENOENT), "ENOENT: no PMU"));
+    put("/sys/bus/event_source/devices/cpu/type", "4\n");
+    assert_string_equal(perf_core_pmu(), "cpu");
+    assert_non_null(strstr(perf_event_refusal(&cycles, ENOENT), "does not count it"));
+    put("/proc/sys/kernel/perf_event_paranoid", "3\n");
+    assert_non_null(strstr(perf_event_refusal(&faults, EACCES), "EACCES: perf_event_paranoid is 3"));
+    assert_non_null(strstr(perf_event_refusal(&faults, ENOSYS), "no perf events"));
+    assert_non_null(strstr(perf_event_refusal(&faults, EMFILE), "EMFILE"));
+}
+
+static void raw_events_are_hexadecimal(void **state)
+{
+    (void)state;
+    struct perf_event event;
+    assert_true(perf_event_find("r01c2", 5, &event));
+    assert_string_equal(event.name, "r01c2");
+    assert_int_equal(event.type, PERF_TYPE_RAW);
+    assert_int_equal(event.config, 0x1c2);
+    assert_false(perf_event_find("r01x2", 5, &event));
+    assert_false(perf_event_find("cycle", 5, &event));
+}
+
+/* ---- energy ---- */
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
+}
+
+/* Joules that one turn on these CPUs tells while change() moves the counters, and the least share of the turn that was
+ * clocked. */
+static double turn_joules(int32_t *cpus, int threads, void (*change)(void), double *share, const char **note)
+{
+    const struct team team = {.threads = threads, .cpus = cpus};
+    struct counters *counters = counters_open("energy", &team);
+    double sums[1] = {0};
+    assert_int_equal(counters_columns(counters), 1);
+    const double turn_began = clock_ns();
+    counters_turn(counters, "point");
+    counters_start(counters);
+    const double began = clock_ns();
+    change();
+    nap();
+    const double clocked = clock_ns() - began;
+    counters_stop(counters);
+    counters_take(counters, sums);
+    *share = clocked / (clock_ns() - turn_began);
+    const double joules = counters_joules(counters, sums, 1);
+    *note = counters_note(counters);
+    counters_close(counters);
+    return joules;
+}
+
+static void two_packages_and_others(void)
+{
+    put_zone(0, "package-0\n", "1000000\n", "262143328850\n");
+    put_zone(1, "package-1\n", "9500000\n", "10000000\n");
+    put_zone(2, "psys\n", "0\n", "262143328850\n");
+    put_cpu(0, "0\n");
+    put_cpu(1, "0\n");
+    put_cpu(8, "1\n");
+}
+
+static void all_zones_advance(void)
+{
+    put_zone(0, "package-0\n", "5000000\n", "262143328850\n"); /* 4 J */
+    put_zone(1, "package-1\n", "500000\n", "10000000\n");      /* 1 J, beyond its range */
+    put_zone(2, "psys\n", "90000000\n", "262143328850\n");
+}
+
+static void nothing_advances(void)
+{
+}
+
+static void packages_in_use_are_summed(void **state)
+{
+    (void)state;
+    const char *note;
+    double share;
+    int32_t first[] = {0, 1}, second[] = {8}, both[] = {0, 8};
+    two_packages_and_others();
+    double joules = turn_joules(first, 2, all_zones_advance, &share, &note);
+    assert_true(joules >= 4 * share && joules <= 4);
+    assert_null(note);
+    two_packages_and_others();
+    joules = turn_joules(second, 1, all_zones_advance, &share, &note);
+    assert_true(joules >= share && joules <= 1);
+    two_packages_and_others();
+    joules = turn_joules(both, 2, all_zones_advance, &share, &note);
+    assert_true(joules >= 5 * share && joules <= 5);
+    two_packages_and_others();
+    joules = turn_joules(NULL, 2, all_zones_advance, &share, &note);
+    assert_true(joules >= 5 * share && joules <= 5);
+}
+
+static void energy_that_stands_still_is_unknown(void **state)
+{
+    (void)state;
+    const char *note;
+    double share;
+    int32_t cpus[] = {0};
+    two_packages_and_others();
+    assert_true(isnan(turn_joules(cpus, 1, nothing_advances, &share, &note)));
+    assert_non_null(strstr(note, "did not move"));
+}
+
+static void no_powercap_is_told(void **state)
+{
+    (void)state;
+    const char *note;
+    double share;
+    int32_t cpus[] = {0};
+    assert_true(isnan(turn_joules(cpus, 1, nothing_advances, &share, &note)));
+    assert_non_null(strstr(note, "energy: no package in /sys/class/powercap"));
+    put("/sys/class/powercap/intel-rapl:0/name", "package-0\n"); /* energy_uj is root's */
+    assert_true(isnan(turn_joules(cpus, 1, nothing_advances, &share, &note)));
+    assert_non_null(strstr(note, "can't be read"));
+}
+
+/* ---- marker files ---- */
+
+static void marker_files_are_joined(void **state)
+{
+    (void)state;
+    const char *path = intern_format("%s/markers", root), *more = intern_format("%s/more", root);
+    put("/more", "1 1 1\n0:aa-0\n0 0 3 7 1.5e-03 2 1.0e+00 2.0e+00 \n");
+    assert_int_equal(marker_merge(path, more), 0);
+    assert_int_equal(access(more, F_OK), -1);
+    put("/more", "2 2 1\n0:bb-0\n1:cc-0\n0 0 0 1 1e-03 2 3 4 \n0 0 1 1 1e-03 2 5 6 \n1 0 0 2 1e-03 2 7 8 \n"
+                 "1 0 1 2 1e-03 2 9 9 \n");
+    assert_int_equal(marker_merge(path, more), 0);
+    assert_int_equal(access(more, F_OK), -1);
+    char text[512] = "";
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    assert_string_equal(text, "2 3 1\n0:aa-0\n1:bb-0\n2:cc-0\n0 0 3 7 1.5e-03 2 1.0e+00 2.0e+00 \n"
+                              "1 0 0 1 1e-03 2 3 4 \n1 0 1 1 1e-03 2 5 6 \n2 0 0 2 1e-03 2 7 8 \n"
+                              "2 0 1 2 1e-03 2 9 9 \n");
+}
+
+static void a_file_that_is_none_changes_nothing(void **state)
+{
+    (void)state;
+    const char *path = intern_format("%s/markers", root), *more = intern_format("%s/more", root);
+    assert_int_equal(marker_merge(path, more), -ENODATA);
+    put("/more", "half a");
+    assert_int_equal(marker_merge(path, more), -ENODATA);
+    put("/more", "1 3 1\n0:aa-0\n");
+    assert_int_equal(marker_merge(path, more), -ENODATA);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_counters_may_say),
+        cmocka_unit_test_setup_teardown(nothing_asked_nothing_counted, use_fakes, use_built_in),
+        cmocka_unit_test_setup_teardown(providers_stand_around_the_clock, use_fakes, use_built_in),
+        cmocka_unit_test_setup_teardown(a_refused_provider_is_null_with_its_reason, use_fakes, use_built_in),
+        cmocka_unit_test_setup_teardown(no_calls_no_figures, use_fakes, use_built_in),
+        cmocka_unit_test(software_events_count_known_work),
+        cmocka_unit_test(threads_started_meanwhile_are_counted),
+        cmocka_unit_test(hardware_events_count_or_tell_why_not),
+        cmocka_unit_test_setup_teardown(a_refusal_names_what_stands_behind_it, new_root, drop_root),
+        cmocka_unit_test(raw_events_are_hexadecimal),
+        cmocka_unit_test_setup_teardown(packages_in_use_are_summed, new_root, drop_root),
+        cmocka_unit_test_setup_teardown(energy_that_stands_still_is_unknown, new_root, drop_root),
+        cmocka_unit_test_setup_teardown(no_powercap_is_told, new_root, drop_root),
+        cmocka_unit_test_setup_teardown(marker_files_are_joined, new_root, drop_root),
+        cmocka_unit_test_setup_teardown(a_file_that_is_none_changes_nothing, new_root, drop_root),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
