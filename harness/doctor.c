@@ -7,12 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cgroup.h"
 #include "environment.h"
 #include "intern.h"
 #include "isa.h"
 #include "machine_facts.h"
+#include "perf_events.h"
 #include "probe.h"
 #include "system_files.h"
 
@@ -246,6 +248,31 @@ static struct finding examine_counters(void)
                 "sysctl kernel.perf_event_paranoid=2");
 }
 
+static struct finding examine_pmu(void)
+{
+    double type;
+    const char *pmu = perf_core_pmu();
+    if (pmu)
+        return ok("pmu", intern_format("%s: the kernel sees the cores' performance counters", pmu));
+    if (!system_number(&type, "/sys/bus/event_source/devices/software/type"))
+        return unknown("pmu", "/sys/bus/event_source can't be read");
+    return note("pmu", "none: software events alone can be counted (--counters perf:task-clock+page-faults)",
+                "virtual machine: let the host pass its PMU on; cycles and cache misses stay null until then");
+}
+
+static struct finding examine_msr(const struct topology *topology)
+{
+    const char *path = intern_format("/dev/cpu/%d/msr", (int)topology->pus[0].os);
+    const char *whole = intern_format("%s%s", system_root(), path);
+    if (access(whole, R_OK | W_OK) == 0)
+        return ok("msr", intern_format("%s can be used: likwid can count", path));
+    if (access(whole, F_OK) == 0)
+        return note("msr", intern_format("%s is closed to this user", path),
+                    "for --counters likwid:GROUP: run as root, or install likwid-accessD");
+    return note("msr", intern_format("there is no %s", path),
+                "for --counters likwid:GROUP: modprobe msr; a virtual machine or container needs it from its host");
+}
+
 static struct finding examine_float_mode(void)
 {
     if (probe_float_mode() == 0)
@@ -297,6 +324,8 @@ int doctor_examine(const struct topology *topology, struct finding *findings, in
         examine_emulation(),
         examine_clocksource(),
         examine_counters(),
+        examine_pmu(),
+        examine_msr(topology),
         examine_float_mode(),
         examine_openmp(),
         examine_topology(topology),

@@ -251,6 +251,12 @@ static void doctor_finds_what_is_wrong(void **state)
     expect_level("clocksource", FINDING_WARN, "hpet");
     put("/proc/sys/kernel/perf_event_paranoid", "4\n");
     expect_level("counters", FINDING_NOTE, "4");
+    expect_level("pmu", FINDING_UNKNOWN, "");
+    put("/sys/bus/event_source/devices/software/type", "1\n");
+    expect_level("pmu", FINDING_NOTE, "none");
+    put("/sys/bus/event_source/devices/cpu_core/type", "4\n");
+    expect_level("pmu", FINDING_OK, "cpu_core");
+    expect_level("msr", FINDING_NOTE, "there is no /dev/cpu/");
     put("/proc/self/cgroup", "0::/\n");
     put("/proc/self/mountinfo", MOUNT_V2);
     expect_level("quota", FINDING_OK, "none");
