@@ -70,11 +70,17 @@ static inline void flash_heads(const struct attn_problem *problem, const struct 
         head.v = flash_row(&args->v, b, key_head, 0);
     }
     const int64_t total = (span->q1 - span->q0) * heads;
+    int64_t i = span->q0, h = h0;
     for (int64_t start = 0; start < total; start += LANES_ROWS) {
         struct query_row rows[LANES_ROWS];
         const int count = total - start < LANES_ROWS ? (int)(total - start) : LANES_ROWS;
-        for (int r = 0; r < count; r++)
-            rows[r] = flash_query_row(problem, args, span, b, h0 + (start + r) % heads, span->q0 + (start + r) / heads);
+        for (int r = 0; r < count; r++) {
+            rows[r] = flash_query_row(problem, args, span, b, h, i);
+            if (++h == h0 + heads) {
+                h = h0;
+                i++;
+            }
+        }
         if (count <= STREAM_ROWS)
             stream_attend(form, &head, rows, count, scratch);
         else

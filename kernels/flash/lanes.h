@@ -21,6 +21,8 @@ enum {
     LANES_KEYS = 192 /* 48 KiB of scores with AVX-512, 12 KiB with AVX2 */
 };
 
+_Static_assert(LANES_KEYS % PRODUCT_ROWS == 0, "blocks of even size are rounded up to whole product rows");
+
 /* A strip of rows as wide as the micro-kernel; lanes beyond the rows are computed and never written anywhere. */
 struct lane_block {
     const struct flash_form *form;
@@ -44,26 +46,40 @@ static inline size_t lanes_scratch_floats(int64_t D, int64_t D_v)
     return (size_t)(D + D_v) * LANES_ROWS + (size_t)LANES_KEYS * LANES_STRIP;
 }
 
+/* SIMD_LANES rows by SIMD_LANES columns of Q, scaled and turned; whole tiles know that they are. */
+SIMD_INLINE void lanes_load_query_tile(const struct query_row *rows, int present, int64_t d, int64_t columns,
+                                       simd_f32 scale, float *query, int64_t lanes)
+{
+    simd_f32 tile[SIMD_LANES];
+    SIMD_UNROLL
+    for (int t = 0; t < SIMD_LANES; t++) {
+        if (t >= present)
+            tile[t] = simd_zero();
+        else if (columns == SIMD_LANES)
+            tile[t] = simd_mul(simd_load(rows[t].q + d), scale);
+        else
+            tile[t] = simd_mul(simd_load_masked(rows[t].q + d, simd_first(columns)), scale);
+    }
+    simd_transpose(tile);
+    SIMD_UNROLL
+    for (int t = 0; t < SIMD_LANES; t++)
+        if (t < columns)
+            simd_store(query + (d + t) * lanes, tile[t]);
+}
+
 static inline void lanes_load_queries(struct lane_block *block)
 {
-    const int64_t D = block->form->D;
+    const int64_t D = block->form->D, lanes = block->lanes;
     const simd_f32 scale = simd_set(block->form->query_scale);
-    for (int64_t d = 0; d < D; d += SIMD_LANES) {
-        const int64_t columns = D - d < SIMD_LANES ? D - d : SIMD_LANES;
-        const simd_mask some = simd_first(columns);
-        for (int v = 0; v < block->vectors; v++) {
-            simd_f32 tile[SIMD_LANES];
-            const int present = block->count - v * SIMD_LANES;
-            const struct query_row *rows = block->rows + v * SIMD_LANES;
-            SIMD_UNROLL
-            for (int t = 0; t < SIMD_LANES; t++)
-                tile[t] = t < present ? simd_mul(simd_load_masked(rows[t].q + d, some), scale) : simd_zero();
-            simd_transpose(tile);
-            float *query = block->query + d * block->lanes + v * SIMD_LANES;
-            SIMD_UNROLL
-            for (int t = 0; t < SIMD_LANES; t++)
-                if (t < columns)
-                    simd_store(query + t * block->lanes, tile[t]);
+    for (int v = 0; v < block->vectors; v++) {
+        const int present = block->count - v * SIMD_LANES;
+        const struct query_row *rows = block->rows + v * SIMD_LANES;
+        float *query = block->query + v * SIMD_LANES;
+        for (int64_t d = 0; d < D; d += SIMD_LANES) {
+            if (present >= SIMD_LANES && D - d >= SIMD_LANES)
+                lanes_load_query_tile(rows, SIMD_LANES, d, SIMD_LANES, scale, query, lanes);
+            else
+                lanes_load_query_tile(rows, present, d, D - d < SIMD_LANES ? D - d : SIMD_LANES, scale, query, lanes);
         }
     }
 }
@@ -223,31 +239,47 @@ static inline void lanes_add_visible_values(struct lane_block *block, int64_t j0
     }
 }
 
+/* SIMD_LANES columns of SIMD_LANES output rows, turned back and scaled; whole tiles know that they are. */
+SIMD_INLINE void lanes_store_tile(const float *output, int64_t lanes, simd_f32 factor, const struct query_row *rows,
+                                  int present, int64_t d, int64_t columns)
+{
+    const simd_mask empty = simd_equal(factor, simd_zero());
+    simd_f32 tile[SIMD_LANES];
+    SIMD_UNROLL
+    for (int t = 0; t < SIMD_LANES; t++) {
+        if (t < columns)
+            tile[t] = simd_select(empty, simd_zero(), simd_mul(simd_load(output + (d + t) * lanes), factor));
+        else
+            tile[t] = simd_zero();
+    }
+    simd_transpose(tile);
+    SIMD_UNROLL
+    for (int t = 0; t < SIMD_LANES; t++) {
+        if (t >= present)
+            continue;
+        if (columns == SIMD_LANES)
+            simd_store(rows[t].out + d, tile[t]);
+        else
+            simd_store_masked(rows[t].out + d, simd_first(columns), tile[t]);
+    }
+}
+
 static inline void lanes_store_rows(struct lane_block *block)
 {
-    const int64_t D_v = block->form->D_v;
-    for (int r = 0; r < block->lanes; r++)
-        block->top[r] =
-            r < block->count ? row_factor(block->form, &block->rows[r], block->max[r], block->sum[r]) : 0.0f;
+    const int64_t D_v = block->form->D_v, lanes = block->lanes;
+    float factors[LANES_STRIP];
+    for (int r = 0; r < lanes; r++)
+        factors[r] = r < block->count ? row_factor(block->form, &block->rows[r], block->max[r], block->sum[r]) : 0.0f;
     for (int v = 0; v < block->vectors; v++) {
-        const simd_f32 factor = simd_load(block->top + v * SIMD_LANES);
-        const simd_mask empty = simd_equal(factor, simd_zero());
+        const simd_f32 factor = simd_load(factors + v * SIMD_LANES);
         const int present = block->count - v * SIMD_LANES;
+        const struct query_row *rows = block->rows + v * SIMD_LANES;
+        const float *output = block->output + v * SIMD_LANES;
         for (int64_t d = 0; d < D_v; d += SIMD_LANES) {
-            const int64_t columns = D_v - d < SIMD_LANES ? D_v - d : SIMD_LANES;
-            const simd_mask some = simd_first(columns);
-            const float *output = block->output + d * block->lanes + v * SIMD_LANES;
-            simd_f32 tile[SIMD_LANES];
-            SIMD_UNROLL
-            for (int t = 0; t < SIMD_LANES; t++)
-                tile[t] = t < columns
-                              ? simd_select(empty, simd_zero(), simd_mul(simd_load(output + t * block->lanes), factor))
-                              : simd_zero();
-            simd_transpose(tile);
-            SIMD_UNROLL
-            for (int t = 0; t < SIMD_LANES; t++)
-                if (t < present)
-                    simd_store_masked(block->rows[v * SIMD_LANES + t].out + d, some, tile[t]);
+            if (present >= SIMD_LANES && D_v - d >= SIMD_LANES)
+                lanes_store_tile(output, lanes, factor, rows, SIMD_LANES, d, SIMD_LANES);
+            else
+                lanes_store_tile(output, lanes, factor, rows, present, d, D_v - d < SIMD_LANES ? D_v - d : SIMD_LANES);
         }
     }
 }
