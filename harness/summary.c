@@ -18,7 +18,7 @@ enum { MAX_REASONS = 8, LINE = 80, LINE_BYTES = 4 * LINE + 4 };
 
 static void print_counts(FILE *file, const struct record_group *groups, size_t group_count, bool color)
 {
-    size_t counts[RECORD_STATUS_COUNT] = {0}, total = 0, noisy = 0, index;
+    size_t counts[RECORD_STATUS_COUNT] = {0}, total = 0, noisy = 0, rough = 0, index;
     json_t *record;
     for (size_t i = 0; i < group_count; i++) {
         json_array_foreach(groups[i].records, index, record)
@@ -27,6 +27,7 @@ static void print_counts(FILE *file, const struct record_group *groups, size_t g
             counts[status]++;
             total++;
             noisy += status == RECORD_OK && record_noisy(record);
+            rough += status == RECORD_OK && json_is_true(json_object_get(record, "rough"));
         }
     }
     bool bad = counts[RECORD_WRONG] + counts[RECORD_FAILED] > 0;
@@ -35,6 +36,8 @@ static void print_counts(FILE *file, const struct record_group *groups, size_t g
             counts[RECORD_SKIPPED], counts[RECORD_WRONG], counts[RECORD_FAILED]);
     if (noisy > 0)
         fprintf(file, "; %zu noisy", noisy);
+    if (rough > 0)
+        fprintf(file, "; %zu rough (quick-check)", rough);
     fprintf(file, "%s\n", paint(color, PAINT_PLAIN));
 }
 
