@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Counters: the grammar of --counters, the dispatcher with providers made up here, perf's software events on known work.
+ * Counters: the grammar of --counters, the dispatcher with providers made up here, perf's events on known work.
  */
 #include <errno.h>
 #include <ftw.h>
@@ -298,7 +298,6 @@ static bool count_work(void *(*work)(void *), int outside, double sums[3])
         return false;
     }
     assert_int_equal(counters_columns(counters), 3);
-    memset(sums, 0, 3 * sizeof *sums);
     for (int i = 0; i < outside; i++)
         work(NULL);
     counters_turn(counters, "point");
@@ -315,7 +314,7 @@ static bool count_work(void *(*work)(void *), int outside, double sums[3])
 static void software_events_count_known_work(void **state)
 {
     (void)state;
-    double sums[3];
+    double sums[3] = {0};
     double began = clock_ns();
     if (!count_work(touch_pages, 3, sums))
         skip();
@@ -328,7 +327,7 @@ static void software_events_count_known_work(void **state)
 static void threads_started_meanwhile_are_counted(void **state)
 {
     (void)state;
-    double sums[3];
+    double sums[3] = {0};
     if (!count_work(touch_in_a_thread, 0, sums))
         skip();
     assert_in_range((uintmax_t)sums[1], PAGES, 2 * PAGES - 1);

@@ -78,6 +78,11 @@ C
   [[ $out != *"knows no likwid"* ]] || skip "this build knows no likwid"
 }
 
+# As likwid-perfctr -C 0,1 -g MEM -m starts a program.
+under_perfctr() {
+  attempt env LIKWID_MODE=1 LIKWID_EVENTS=MEM LIKWID_THREADS=0,1 "LIKWID_FILEPATH=$work/markers" "$@"
+}
+
 @test "software events are counted a call, on every thread" {
   attempt "$ATTNBENCH" run "${point[@]}" --threads 1,2 --counters perf:task-clock+page-faults+context-switches --out "$work/o.jsonl"
   expect_status 0
@@ -183,8 +188,7 @@ assert all(set(e) == {"name", "summary", "reason"} and (e["reason"] is None or l
 
 @test "Marker API: each point is a region on every thread, and the workers' files become one" {
   stand_in
-  export LIKWID_MODE=1 LIKWID_EVENTS=MEM LIKWID_THREADS=0,1 LIKWID_FILEPATH=$work/markers LIKWID_PIN=0,1
-  attempt "$ATTNBENCH" run "${point[@]}" --kernel naive,tiled --threads 1,2 --out "$work/o.jsonl"
+  under_perfctr env LIKWID_PIN=0,1 "$ATTNBENCH" run "${point[@]}" --kernel naive,tiled --threads 1,2 --out "$work/o.jsonl"
   expect_status 0
   [[ $err != *noise* ]] || tell "likwid's own words should not be seen"
   holds "$work/o.jsonl" 'all(r["counters"] is None and r["counters_note"] is None for r in records) and len(records) == 4'
@@ -202,8 +206,7 @@ assert all(set(e) == {"name", "summary", "reason"} and (e["reason"] is None or l
 
 @test "Marker API: where it does not start, the record tells and the run goes on" {
   stand_in
-  export LIKWID_MODE=1 LIKWID_EVENTS=MEM LIKWID_THREADS=0,1 LIKWID_FILEPATH=$work/markers
-  STAND_IN=refuse attempt "$ATTNBENCH" run "${point[@]}" --threads 1 --out "$work/o.jsonl"
+  under_perfctr env STAND_IN=refuse "$ATTNBENCH" run "${point[@]}" --threads 1 --out "$work/o.jsonl"
   expect_status 0
   holds "$work/o.jsonl" 'records[0]["status"] == "ok" and "the Marker API did not start" in records[0]["counters_note"]'
   [ ! -e "$work/markers" ] || tell "no file expected"
