@@ -169,6 +169,21 @@ static json_t *entry_of(const struct placement *placement, const char *reason)
     return entry;
 }
 
+/* Before anything is printed: a refusal stands alone. */
+static int check(const struct topology *topology, const struct topo_options *options, const char **names, int count,
+                 struct error *error)
+{
+    int code = 0;
+    for (int i = 0; i < count && code == 0; i++) {
+        struct placement placement;
+        const char *reason;
+        code = resolve(topology, options, names[i], &placement, &reason, error);
+        if (code == 0)
+            placement_release(&placement);
+    }
+    return code;
+}
+
 /* Adds each placement to list (--json), or prints its line. */
 static int show(const struct topology *topology, const struct topo_options *options, const char **names, int count,
                 json_t *list, struct error *error)
@@ -263,12 +278,11 @@ int command_topo(int argc, char **argv, struct error *error)
         return code;
     const char **names = NULL;
     const int count = names_to_show(&topology, &options, &names, error);
-    if (count >= 0) {
+    code = count < 0 ? count : check(&topology, &options, names, count, error);
+    if (code == 0) {
         print_warnings(&topology);
         code = options.json ? print_json(&topology, &options, names, count, error)
                             : print_text(&topology, &options, names, count, error);
-    } else {
-        code = count;
     }
     free(names);
     topology_release(&topology);

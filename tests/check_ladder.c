@@ -111,6 +111,35 @@ static void kinds_in_json(void **state)
     topology_release(&topology);
 }
 
+static void expect_warning(const char *source, const char *restrict_list, const char *string)
+{
+    struct topology topology;
+    const char *warnings[TOPOLOGY_WARNINGS_MAX];
+    bool found = false;
+    loaded(source, restrict_list, &topology);
+    const int count = topology_warnings(&topology, warnings, TOPOLOGY_WARNINGS_MAX);
+    for (int i = 0; i < count; i++)
+        found |= string && strstr(warnings[i], string);
+    topology_release(&topology);
+    if (string ? !found : count != 0)
+        fail_msg("%s: %d warnings, '%s' %s", source, count, string ? string : "", found ? "among them" : "missing");
+}
+
+static void what_hwloc_is_wrong_about(void **state)
+{
+    (void)state;
+    expect_warning("tests/topo/clusters.xml", NULL, "2 cores but 8 L1 caches, 4 in one core");
+    expect_warning("tests/topo/fast_memory.xml", NULL, "2 of 4 NUMA nodes have the CPUs of other nodes");
+    expect_warning("tests/topo/memoryless.xml", NULL, "1 of 3 NUMA nodes");
+    expect_warning("tests/topo/gaps.xml", NULL, "2 hardware threads belong to no NUMA node");
+    expect_warning("tests/topo/hybrid.xml", NULL, "2 hardware threads have no L3 cache");
+    expect_warning("tests/topo/frequency_noise.xml", NULL, "3 kinds of core");
+    expect_warning("pack:1 pu:4", NULL, "no cores");
+    expect_warning("tests/topo/two_ccx.xml", NULL, NULL);
+    expect_warning("pack:2 numa:2 l3:2 core:2 pu:2", NULL, NULL);
+    expect_warning("tests/topo/hybrid.xml", "0-7", NULL);
+}
+
 /* "place*threads ..." of the plan that flags make, skipped points in brackets. */
 static const char *planned(const char *source, const char *places, const char *threads)
 {
@@ -168,7 +197,8 @@ static void commas_of_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_of_the_ladder),     cmocka_unit_test(kinds_of_core),    cmocka_unit_test(kinds_in_json),
+        cmocka_unit_test(steps_of_the_ladder),     cmocka_unit_test(kinds_of_core),
+        cmocka_unit_test(kinds_in_json),           cmocka_unit_test(what_hwloc_is_wrong_about),
         cmocka_unit_test(a_sweep_over_the_ladder), cmocka_unit_test(commas_of_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
