@@ -28,8 +28,8 @@ static const char help[] =
     "read, write and copy bandwidth and load latency of each cache and of memory, fork-join and barrier\n"
     "of the thread team, and bandwidth from each NUMA node's CPUs to each node's memory.\n"
     "\n"
-    "  --place PLACE    where threads are bound: a name or CPUs 0,2-5 (compact; list placements)\n"
-    "  --threads N,max  how many threads (1 and all of the placement)\n"
+    "  --place PLACE    where threads are bound: a name, ladder, or CPUs 0,2-5 (compact; list placements)\n"
+    "  --threads N,max  how many threads (1 and all of the placement; ladder: all)\n"
     "  --mem POLICY     memory on NUMA nodes: local (first touch), interleave, node:I (local)\n"
     "  --quick          fewer and shorter repeats\n"
     "  --json           everything as one JSON object; units stand in the names\n"
@@ -50,7 +50,7 @@ static const double lost_share = 0.7; /* of memory's latency */
 struct peak_options {
     struct value_list places, threads; /* threads: a number, THREADS_MAX, or 0: all of the placement */
     const char *mem;                   /* NULL: local */
-    bool quick, json, help;
+    bool threads_given, quick, json, help;
     enum color_mode color;
 };
 
@@ -71,6 +71,7 @@ static int take_flag(int flag, const char *value, const struct arguments *argume
     case FLAG_PLACE:
         return key_read(KEY_PLACE, value, "--place", &options->places, error);
     case FLAG_THREADS:
+        options->threads_given = true;
         return key_read(KEY_THREADS, value, "--threads", &options->threads, error);
     case FLAG_MEM:
         rc = key_read(KEY_MEM, value, "--mem", &policy, error);
@@ -113,7 +114,7 @@ static int parse(int argc, char **argv, struct peak_options *options, struct err
         return error_usage(error, "what is '%.200s'? (attnbench peak takes flags alone)", argv[optind]);
     if (!options->places.count)
         rc = value_list_add(&options->places, (struct value){.text = intern("compact"), .where = "--place"}, error);
-    for (int64_t threads = 1; threads >= 0 && !rc && options->threads.count < 2 - (size_t)threads; threads--)
+    for (int64_t threads = 1; threads >= 0 && rc == 0 && !options->threads_given; threads--)
         rc = value_list_add(&options->threads, (struct value){.integer = threads, .where = "--threads"}, error);
     return rc;
 }
@@ -332,14 +333,34 @@ static json_t *document_create(const struct topology *topology)
                      environment_context(topology), "placements", "nodes");
 }
 
+static int take_widths(struct peak *peak, const char *name, struct error *error)
+{
+    int rc = 0;
+    for (size_t t = 0; t < peak->options->threads.count && rc == 0; t++)
+        rc = take_placement(peak, name, peak->options->threads.items[t].integer, error);
+    return rc;
+}
+
+/* Each step of the ladder with all of its threads, unless --threads asks for others. */
+static int take_ladder(struct peak *peak, struct error *error)
+{
+    const char *names[LADDER_MAX];
+    int count = placement_ladder(peak->topology, names, error), rc = count < 0 ? count : 0;
+    for (int n = 0; n < count && rc == 0; n++)
+        rc = peak->options->threads_given ? take_widths(peak, names[n], error)
+                                          : take_placement(peak, names[n], 0, error);
+    return rc;
+}
+
 static int take_all(struct peak *peak, struct error *error)
 {
     const struct peak_options *options = peak->options;
     const char *unbindable;
     int rc = memory_policy_check(peak->topology, options->mem, &unbindable, error);
     for (size_t p = 0; p < options->places.count && rc == 0; p++)
-        for (size_t t = 0; t < options->threads.count && rc == 0; t++)
-            rc = take_placement(peak, options->places.items[p].text, options->threads.items[t].integer, error);
+        rc = strcmp(options->places.items[p].text, LADDER) == 0
+                 ? take_ladder(peak, error)
+                 : take_widths(peak, options->places.items[p].text, error);
     if (rc < 0)
         return rc;
     if (peak->measured)

@@ -13,8 +13,8 @@
 
 enum { CACHES = LEVELS_MOST - 1 };
 
-static const size_t dram_factor = 4;                   /* times the outermost cache */
-static const size_t no_cache_bytes = (size_t)64 << 20; /* stands for the outermost cache where none is known */
+static const size_t dram_factor = 4;               /* times the outermost cache */
+static const size_t dram_least = (size_t)64 << 20; /* of all threads: systems do not tell of every cache */
 static const size_t usual_line_bytes = 64;
 
 static const char *const names[LEVELS_MOST] = {"l1", "l2", "l3", "l4", "l5", "dram"};
@@ -96,13 +96,14 @@ static void size_dram(const struct stack *stacks, int threads, struct level *lev
 {
     for (int t = 0; t < threads; t++) {
         hwloc_obj_t outermost = inner_of(&stacks[t], CACHES);
-        size_t size = outermost ? (size_t)outermost->attr->cache.size : no_cache_bytes;
-        size_t count = outermost ? sharers(stacks, threads, outermost) : (size_t)threads;
-        level->parts[t] = in_units((dram_factor * size + count - 1) / count + LEVEL_UNIT - 1);
+        const size_t size = outermost ? (size_t)outermost->attr->cache.size : 0;
+        const size_t share = outermost ? dram_factor * size / sharers(stacks, threads, outermost) : 0;
+        const size_t least = dram_least / (size_t)threads;
+        level->parts[t] = in_units((share > least ? share : least) + LEVEL_UNIT - 1);
         if (level->threads++ > 0)
             continue;
-        level->chase_bytes = in_units(dram_factor * size);
-        level->cache_bytes = outermost ? (double)size : 0;
+        level->chase_bytes = in_units(dram_factor * size > dram_least ? dram_factor * size : dram_least);
+        level->cache_bytes = (double)size;
         level->line_bytes =
             outermost && outermost->attr->cache.linesize ? outermost->attr->cache.linesize : usual_line_bytes;
     }

@@ -26,9 +26,9 @@ struct level {
 /*
  * A cache's threads together walk half of it. Where that would still leave much of a thread's part in the next inner
  * level (part < 2 x that level's share), they walk that share and half of this cache's: more than the inner level
- * holds. dram: four times the outermost cache, whose threads share it evenly. Private and shared caches follow from how
- * many of the team's CPUs lie under each. A level whose size is not known, or is there for no thread, is left out;
- * without any cache, dram has a fixed size.
+ * holds. dram: four times the outermost cache, whose threads share it evenly, and at least 64 MiB in all, since systems
+ * do not tell of every cache. Private and shared caches follow from how many of the team's CPUs lie under each. A level
+ * whose size is not known, or that no thread has, is left out.
  *
  * cpus: [threads] OS indices; NULL (unbound): as if on the usable PUs in logical order. Returns how many levels,
  * innermost first, or -ENOMEM.
@@ -36,7 +36,7 @@ struct level {
 int levels_find(const struct topology *topology, const int32_t *cpus, int threads, struct level levels[LEVELS_MOST]);
 void levels_release(struct level *levels, int count);
 
-/* Bytes that measuring a level takes: twice the parts (a copy has two buffers' worth in all) or the chase. */
+/* Bytes that measuring a level takes: all parts, and the chase's. */
 double level_bytes(const struct level *level, int team);
 
 /* Array of levels, for the worker, and back: count or -errno. */

@@ -165,7 +165,7 @@ json_t *peak_functions(const struct team *team, const struct peak_effort *effort
         return NULL;
     for (int i = 0; i < VALUES; i++) { /* scores under the row's maximum; and both branches of tanh */
         exp_arguments[i] = -16.0f * (float)i / VALUES;
-        tanh_arguments[i] = 4.0f * (float)(i - VALUES / 2) / VALUES;
+        tanh_arguments[i] = 4.0f * (float)i / VALUES - 2.0f;
     }
     for (int p = 0; function_probes[p] && count < MOST_LOOPS; p++)
         loops[count++] =
