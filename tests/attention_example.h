@@ -270,7 +270,7 @@ static void draw_poison(struct example *x)
     }
 }
 
-static void draw_example(struct example *x, enum topic topic, uint64_t seed)
+static inline void draw_example(struct example *x, enum topic topic, uint64_t seed)
 {
     random_state = seed;
     memset(x, 0, sizeof *x);
@@ -323,7 +323,7 @@ static void draw_example(struct example *x, enum topic topic, uint64_t seed)
              a->bias.data != NULL, a->mask.data != NULL, x->splits);
 }
 
-static void release_example(struct example *x)
+static inline void release_example(struct example *x)
 {
     for (struct guarded **block = (struct guarded *[]){&x->q, &x->k, &x->v, &x->out, &x->bias, &x->mask, NULL}; *block;
          block++)

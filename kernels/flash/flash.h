@@ -16,7 +16,7 @@ static inline const float *flash_row(const struct attn_tensor *tensor, int64_t b
     return (const float *)tensor->data + b * tensor->stride[0] + h * tensor->stride[1] + i * tensor->stride[2];
 }
 
-static int flash_plan(const struct attn_problem *problem, int32_t threads, void *state, struct attn_plan *plan)
+SIMD_OUTLINE int flash_plan(const struct attn_problem *problem, int32_t threads, void *state, struct attn_plan *plan)
 {
     (void)threads;
     (void)state;
@@ -88,8 +88,8 @@ static inline void flash_heads(const struct attn_problem *problem, const struct 
     }
 }
 
-static int flash_run(const struct attn_problem *problem, const struct attn_args *args, const struct attn_span *span,
-                     int32_t phase, void *state, void *scratch)
+SIMD_OUTLINE int flash_run(const struct attn_problem *problem, const struct attn_args *args,
+                           const struct attn_span *span, int32_t phase, void *state, void *scratch)
 {
     (void)phase;
     (void)state;

@@ -95,7 +95,7 @@ static inline void lanes_set_ranges(struct lane_block *block, int64_t j0, int64_
 }
 
 /* Softcap, bias, masks and key intervals on the raw scores of n keys from j0; finds their maximum again. */
-static __attribute__((noinline)) void lanes_adjust_scores(struct lane_block *block, int64_t j0, int64_t n)
+SIMD_OUTLINE void lanes_adjust_scores(struct lane_block *block, int64_t j0, int64_t n)
 {
     const struct flash_form *form = block->form;
     const simd_f32 never = simd_set(-INFINITY);
@@ -178,7 +178,7 @@ SIMD_INLINE void lanes_exponentiate_as(struct lane_block *block, int64_t n, bool
         simd_store(block->sum + v * SIMD_LANES, sum[v]);
 }
 
-static __attribute__((noinline)) void lanes_exponentiate(struct lane_block *block, int64_t n)
+SIMD_OUTLINE void lanes_exponentiate(struct lane_block *block, int64_t n)
 {
     const bool natural = block->form->natural;
     switch (block->vectors) {

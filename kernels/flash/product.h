@@ -128,16 +128,16 @@ SIMD_INLINE void product_any(struct product *p, int64_t rows, int vectors, int64
 }
 
 /* score[j][lane] = sum_d k[j][d] query[d][lane] for keys j; top is raised to the largest score of each lane. */
-static __attribute__((noinline)) void score_product(const float *k, int64_t k_stride, int64_t keys, int64_t D,
-                                                    const float *query, int vectors, float *score, float *top)
+SIMD_OUTLINE void score_product(const float *k, int64_t k_stride, int64_t keys, int64_t D, const float *query,
+                                int vectors, float *score, float *top)
 {
     struct product p = {.a = k, .depth = D, .b = query, .c = score, .top = top};
     product_any(&p, keys, vectors, k_stride, 1);
 }
 
 /* output[d][lane] (+)= sum_j v[j][d] weight[j][lane] for keys j. */
-static __attribute__((noinline)) void value_product(const float *v, int64_t v_stride, int64_t keys, int64_t D_v,
-                                                    const float *weight, int vectors, float *output, bool accumulate)
+SIMD_OUTLINE void value_product(const float *v, int64_t v_stride, int64_t keys, int64_t D_v, const float *weight,
+                                int vectors, float *output, bool accumulate)
 {
     struct product p = {.a = v, .depth = keys, .b = weight, .c = output, .accumulate = accumulate};
     product_any(&p, D_v, vectors, 1, v_stride);
