@@ -55,7 +55,6 @@ struct contestant {
     double *counted;            /* [counters_columns] sums over the clocked samples */
     int64_t migrations;
     bool changed_float_mode;
-    int repeats; /* times that it was measured again because of noise */
 };
 
 /* The first call: what crashes or hangs stops here. Also sets call_ns and calls_per_sample, checks that inputs and the

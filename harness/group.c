@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cause.h"
 #include "clock.h"
 #include "intern.h"
 #include "json_util.h"
@@ -254,6 +255,7 @@ static json_t *entrant_record(const struct group *group, const struct entrant *e
         record_set_status(record, "failed", entrant->failure);
     else
         record_result(record, entrant->point, entrant->results, entrant->judgement, run->topology);
+    cause_annotate(record, entrant->point, run->records, run->topology);
     return record;
 }
 

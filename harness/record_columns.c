@@ -181,23 +181,36 @@ static void cpus_cell(const json_t *record, char *out, size_t size)
     }
 }
 
+static void per_core_cell(const json_t *record, char *out, size_t size)
+{
+    put_number(record, "gflops_per_core", 4, 7, out, size);
+}
+
+static void efficiency_cell(const json_t *record, char *out, size_t size)
+{
+    char figure[TEXT_FIGURE];
+    text_percent(json_get_number(record, "parallel_efficiency", NAN), figure);
+    snprintf(out, size, "%s", figure);
+}
+
 static void cause_cell(const json_t *record, char *out, size_t size)
 {
     put_string(record, "cause", out, size);
 }
 
 const struct record_column record_columns[] = {
-    {"kernel", false, true, 8, kernel_cell},    {"sched", false, true, 5, schedule_cell},
-    {"thr", false, false, 0, threads_cell},     {"place", false, true, 5, placement_cell},
-    {"time", false, false, 0, time_cell},       {"±%", false, false, 0, interval_cell},
-    {"GFLOP/s", false, false, 0, gflops_cell},  {"GB/s", false, false, 0, bandwidth_cell},
-    {"roof", false, false, 0, roof_cell},       {"bound", false, true, 7, bound_cell},
-    {"err", false, false, 0, error_cell},       {"", false, true, 1, mark_cell},
-    {"min", true, false, 0, least_time_cell},   {"MAD", true, false, 0, mad_cell},
-    {"samples", true, false, 0, samples_cell},  {"calls", true, false, 0, calls_cell},
-    {"tokens/s", true, false, 0, tokens_cell},  {"ISA peak", true, false, 0, isa_roof_cell},
-    {"verified", true, true, 8, verified_cell}, {"pages", true, true, 5, pages_cell},
-    {"wall/CPU", true, false, 0, wall_cell},    {"switches", true, false, 0, switches_cell},
-    {"cpus", true, true, 4, cpus_cell},         {"cause", true, true, 5, cause_cell},
+    {"kernel", false, true, 8, kernel_cell},     {"sched", false, true, 5, schedule_cell},
+    {"thr", false, false, 0, threads_cell},      {"place", false, true, 5, placement_cell},
+    {"time", false, false, 0, time_cell},        {"±%", false, false, 0, interval_cell},
+    {"GFLOP/s", false, false, 0, gflops_cell},   {"GB/s", false, false, 0, bandwidth_cell},
+    {"roof", false, false, 0, roof_cell},        {"bound", false, true, 7, bound_cell},
+    {"err", false, false, 0, error_cell},        {"", false, true, 1, mark_cell},
+    {"min", true, false, 0, least_time_cell},    {"MAD", true, false, 0, mad_cell},
+    {"samples", true, false, 0, samples_cell},   {"calls", true, false, 0, calls_cell},
+    {"tokens/s", true, false, 0, tokens_cell},   {"ISA peak", true, false, 0, isa_roof_cell},
+    {"verified", true, true, 8, verified_cell},  {"pages", true, true, 5, pages_cell},
+    {"wall/CPU", true, false, 0, wall_cell},     {"switches", true, false, 0, switches_cell},
+    {"per core", true, false, 0, per_core_cell}, {"par.eff", true, false, 0, efficiency_cell},
+    {"cpus", true, true, 4, cpus_cell},          {"cause", true, true, 5, cause_cell},
 };
 const size_t record_column_count = sizeof record_columns / sizeof record_columns[0];

@@ -181,8 +181,10 @@ static void print_legend(FILE *file, const struct layout_of_columns *layout)
     static const char wide[] =
         "min, MAD: least time, median absolute deviation; samples of calls each; ISA peak: FMA peak of the "
         "kernel's own ISA in GFLOP/s; verified: rows held against the oracle;\n"
-        "wall/CPU: near 1 if nothing else ran; switches: involuntary ones; cpus: where each thread "
-        "ran; cause: why the point stays below its roof.\n";
+        "wall/CPU: near 1 if nothing else ran; switches: involuntary ones; per core: GFLOP/s of a core; par.eff: time "
+        "of "
+        "one thread over threads x time; cpus: where each thread ran;\n"
+        "cause: why the point stays below its roof.\n";
     fprintf(file, "\n%s%s%s%s", paint(layout->color, PAINT_FAINT), narrow, layout->wide ? wide : "",
             paint(layout->color, PAINT_PLAIN));
 }
