@@ -16,7 +16,7 @@ static const char help[] = "Usage: attnbench doctor [--json] [--color WHEN]\n"
                            "Looks at this machine and tells what will disturb a measurement, and how to mend it.\n"
                            "Takes a fifth of a second, and changes nothing.\n"
                            "\n"
-                           "  --json        {\"findings\": [{topic, level, state, mend}]} on standard output\n"
+                           "  --json        {\"findings\": [{topic, level, state, why, mend}]} on standard output\n"
                            "  --color WHEN  auto, always or never\n"
                            "  --help        this text\n"
                            "\n"
@@ -68,8 +68,9 @@ static void print_json(const struct finding *findings, int count)
 {
     json_t *list = json_array();
     for (int i = 0; i < count; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:o}", "topic", findings[i].topic, "level",
-                                              level_names[findings[i].level], "state", findings[i].state, "mend",
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:o}", "topic", findings[i].topic, "level",
+                                              level_names[findings[i].level], "state", findings[i].state, "why",
+                                              findings[i].why, "mend",
                                               findings[i].mend ? json_string(findings[i].mend) : json_null()));
     json_t *document = json_pack("{s:o}", "findings", list);
     json_dumpf(document, stdout, JSON_INDENT(2));
@@ -83,6 +84,8 @@ static void print_table(const struct finding *findings, int count, bool color)
         const struct finding *f = &findings[i];
         printf("%s%-7s%s  %-11s  %s\n", paint(color, level_paints[f->level]), level_names[f->level],
                paint(color, PAINT_PLAIN), f->topic, f->state);
+        if (f->level == FINDING_NOTE || f->level == FINDING_WARN)
+            printf("%22s%s%s%s\n", "", paint(color, PAINT_FAINT), f->why, paint(color, PAINT_PLAIN));
         if (f->mend)
             printf("%22s%s-> %s%s\n", "", paint(color, PAINT_FAINT), f->mend, paint(color, PAINT_PLAIN));
     }

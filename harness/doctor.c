@@ -29,22 +29,22 @@
 
 static struct finding ok(const char *topic, const char *state)
 {
-    return (struct finding){topic, FINDING_OK, state, NULL};
+    return (struct finding){.topic = topic, .level = FINDING_OK, .state = state};
 }
 
 static struct finding note(const char *topic, const char *state, const char *mend)
 {
-    return (struct finding){topic, FINDING_NOTE, state, mend};
+    return (struct finding){.topic = topic, .level = FINDING_NOTE, .state = state, .mend = mend};
 }
 
 static struct finding warn(const char *topic, const char *state, const char *mend)
 {
-    return (struct finding){topic, FINDING_WARN, state, mend};
+    return (struct finding){.topic = topic, .level = FINDING_WARN, .state = state, .mend = mend};
 }
 
 static struct finding unknown(const char *topic, const char *state)
 {
-    return (struct finding){topic, FINDING_UNKNOWN, state, NULL};
+    return (struct finding){.topic = topic, .level = FINDING_UNKNOWN, .state = state};
 }
 
 static struct finding examine_governor(const struct topology *topology)
@@ -104,6 +104,55 @@ static struct finding examine_load(const struct topology *topology)
     return per_cpu > LOAD_WARN   ? warn("load", state, mend)
            : per_cpu > LOAD_NOTE ? note("load", state, mend)
                                  : ok("load", state);
+}
+
+/* Load is an average over a minute; this is the present moment. The reader itself is one of those running. */
+static struct finding examine_neighbours(const struct topology *topology)
+{
+    double running;
+    char *text = system_read("/proc/stat");
+    const bool told = keyed_number(text, "procs_running", &running);
+    free(text);
+    if (!told)
+        return unknown("neighbours", "/proc/stat can't be read");
+    const double others = running > 1 ? running - 1 : 0;
+    const char *state = intern_format("%.0f other tasks want a CPU just now", others);
+    if (others >= topology->pu_count)
+        return warn("neighbours", state, "stop them, or leave their CPUs out with --place");
+    return others > 0 ? note("neighbours", state, "stop them, or leave their CPUs out with --place")
+                      : ok("neighbours", state);
+}
+
+static struct finding examine_aslr(void)
+{
+    double level;
+    if (!system_number(&level, "/proc/sys/kernel/randomize_va_space"))
+        return unknown("aslr", "randomize_va_space can't be read");
+    if (level == 0)
+        return note("aslr", "off: every process gets the same addresses",
+                    "one lucky or unlucky placement looks like the truth; sysctl kernel.randomize_va_space=2");
+    return ok("aslr", intern_format("on (%.0f): --launches N averages over placements in memory", level));
+}
+
+/* Times that the usable CPUs' cores slowed down for heat since boot. */
+static struct finding examine_heat(const struct topology *topology)
+{
+    double times = 0, one, degrees;
+    bool told = false;
+    for (int i = 0; i < topology->pu_count; i++)
+        if (system_number(&one, "/sys/devices/system/cpu/cpu%d/thermal_throttle/core_throttle_count",
+                          (int)topology->pus[i].os)) {
+            told = true;
+            times += one;
+        }
+    const bool zone = system_number(&degrees, "/sys/class/thermal/thermal_zone0/temp");
+    if (!told)
+        return unknown("heat", zone ? intern_format("%.0f C; thermal_throttle can't be read", degrees / 1000)
+                                    : "neither thermal_throttle nor a thermal zone can be read");
+    if (times > 0)
+        return note("heat", intern_format("cores were slowed for heat %.0f times since boot", times),
+                    "better cooling, or a lower clock that can be held: compare peak before and after a long run");
+    return ok("heat", "no core was slowed for heat since boot");
 }
 
 /* All ticks and stolen ticks so far. */
@@ -304,6 +353,40 @@ static struct finding examine_topology(const struct topology *topology)
     return warn("topology", first, "attnbench topo shows the picture; a newer hwloc may see better");
 }
 
+/* Why a topic matters to a measurement, whatever its state. */
+static const char *why(const char *topic)
+{
+    static const char *const reasons[][2] = {
+        {"governor", "a clock that follows the load is low in the first milliseconds of every point"},
+        {"turbo", "a clock that depends on heat and neighbours moves every figure by its own tens of per cent"},
+        {"smt", "a sibling's work takes issue slots and cache from the thread that is measured"},
+        {"thp", "page walks cost 20 to 45 % of the DRAM bandwidth that one thread reaches"},
+        {"load", "other work takes CPU time, cache and memory bandwidth"},
+        {"neighbours", "a thread that waits for its CPU stops its whole team"},
+        {"steal", "stolen time is in the wall time of every sample"},
+        {"quota", "a team that uses up its quota is stopped for the rest of the period"},
+        {"memory", "points that do not fit are skipped"},
+        {"swap", "a page that comes back from disk costs milliseconds"},
+        {"affinity", "only these CPUs are planned with"},
+        {"isolation", "the scheduler's tick and other tasks interrupt samples"},
+        {"hypervisor", "what neighbours on the host do is not seen from here"},
+        {"emulation", "an emulator's times are not the CPU's"},
+        {"clocksource", "a slow clock lies in every short sample"},
+        {"aslr", "where buffers lie decides cache conflicts; a bias fixed for one process is not noise"},
+        {"heat", "a throttled core is below its roof for reasons that no kernel can mend"},
+        {"counters", "without them nothing tells cache misses from waiting"},
+        {"pmu", "cycles, instructions and cache misses come from it"},
+        {"msr", "likwid reads its counters and the energy there"},
+        {"float-mode", "flushing subnormals changes results and, on some CPUs, speed"},
+        {"openmp", "other programs' thread settings must not decide what is measured"},
+        {"topology", "placements follow from hwloc's picture"},
+    };
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+        if (strcmp(reasons[i][0], topic) == 0)
+            return reasons[i][1];
+    return "it can move a figure";
+}
+
 int doctor_examine(const struct topology *topology, struct finding *findings, int max)
 {
     struct cgroup_limits limits;
@@ -314,6 +397,7 @@ int doctor_examine(const struct topology *topology, struct finding *findings, in
         examine_smt(topology),
         examine_thp(),
         examine_load(topology),
+        examine_neighbours(topology),
         examine_steal(),
         examine_quota(topology, &limits),
         examine_memory(&limits),
@@ -323,6 +407,8 @@ int doctor_examine(const struct topology *topology, struct finding *findings, in
         examine_hypervisor(),
         examine_emulation(),
         examine_clocksource(),
+        examine_aslr(),
+        examine_heat(topology),
         examine_counters(),
         examine_pmu(),
         examine_msr(topology),
@@ -334,5 +420,7 @@ int doctor_examine(const struct topology *topology, struct finding *findings, in
     if (count > max)
         count = max;
     memcpy(findings, all, (size_t)count * sizeof all[0]);
+    for (int i = 0; i < count; i++)
+        findings[i].why = why(findings[i].topic);
     return count;
 }

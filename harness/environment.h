@@ -37,6 +37,7 @@ struct finding {
     enum { FINDING_OK, FINDING_NOTE, FINDING_WARN, FINDING_UNKNOWN } level;
     const char *state; /* what was found, interned */
     const char *mend;  /* what to do about it, or NULL; interned */
+    const char *why;   /* why the topic matters to a measurement */
 };
 /* Fills up to max findings; returns how many. */
 int doctor_examine(const struct topology *topology, struct finding *findings, int max);

@@ -194,14 +194,17 @@ static void expect_level(const char *topic, int level, const char *in_state)
         fail_msg("%s: level %d, state '%s'", topic, (int)f->level, f->state);
     /* Whoever is warned is told what to do. */
     assert_true((f->level == FINDING_WARN || f->level == FINDING_NOTE) == (f->mend != NULL));
+    assert_non_null(f->why);
+    assert_string_not_equal(f->why, "it can move a figure"); /* the answer for a topic that the table forgot */
     topology_release(&topology);
 }
 
 static void doctor_knows_nothing_of_an_empty_tree(void **state)
 {
     (void)state;
-    static const char *const topics[] = {"governor", "turbo",     "thp",         "load",     "steal", "quota",
-                                         "memory",   "isolation", "clocksource", "counters", "swap",  "smt"};
+    static const char *const topics[] = {"governor", "turbo",  "thp",        "load",        "steal",
+                                         "quota",    "memory", "isolation",  "clocksource", "counters",
+                                         "swap",     "smt",    "neighbours", "aslr",        "heat"};
     for (size_t i = 0; i < sizeof topics / sizeof topics[0]; i++)
         expect_level(topics[i], FINDING_UNKNOWN, "");
 }
@@ -210,6 +213,20 @@ static void doctor_finds_what_is_wrong(void **state)
 {
     (void)state;
     char path[128];
+    put("/proc/stat", "cpu 1 2 3 4 5 6 7 8 9 10\nprocs_running 6\n");
+    expect_level("neighbours", FINDING_WARN, "5 other tasks");
+    put("/proc/stat", "cpu 1 2 3 4 5 6 7 8 9 10\nprocs_running 2\n");
+    expect_level("neighbours", FINDING_NOTE, "1 other tasks");
+    put("/proc/stat", "cpu 1 2 3 4 5 6 7 8 9 10\nprocs_running 1\n");
+    expect_level("neighbours", FINDING_OK, "0 other tasks");
+    put("/proc/sys/kernel/randomize_va_space", "0\n");
+    expect_level("aslr", FINDING_NOTE, "off");
+    put("/proc/sys/kernel/randomize_va_space", "2\n");
+    expect_level("aslr", FINDING_OK, "on (2)");
+    put("/sys/devices/system/cpu/cpu2/thermal_throttle/core_throttle_count", "0\n");
+    expect_level("heat", FINDING_OK, "no core");
+    put("/sys/devices/system/cpu/cpu3/thermal_throttle/core_throttle_count", "7\n");
+    expect_level("heat", FINDING_NOTE, "7 times");
     for (int cpu = 0; cpu < 4; cpu++) {
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor", cpu);
         put(path, "performance\n");
