@@ -7,13 +7,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "clock.h"
 #include "intern.h"
 #include "statistics.h"
 
-static const double sample_aim_ns = 5e5; /* calls are batched to samples of 0.3-1 ms where they are shorter */
-static const double turn_warm_ns = 2e6;  /* unclocked at the start of a turn: caches, clock licence */
+static const double sample_aim_ns = 5e5;  /* calls are batched to samples of 0.3-1 ms where they are shorter */
+static const double retake_most_ns = 1e7; /* a shorter sample in which a thread lost its CPU is taken again */
+static const double turn_warm_ns = 2e6;   /* unclocked at the start of a turn: caches, clock licence */
 
 int series_add(struct series *series, double value)
 {
@@ -113,6 +115,34 @@ static void drop_counts(struct contestant *contestant)
     counters_take(contestant->counters, contestant->counted);
 }
 
+/* One sample: a batch of calls. Returns its time, or a negative value if a call failed. *args: of the last call. */
+static double clock_sample(struct contestant *contestant, struct rotation *rotation, const struct attn_args **args)
+{
+    if (contestant->counters)
+        counters_start(contestant->counters);
+    double began = clock_ns();
+    for (int64_t c = 0; c < contestant->calls_per_sample; c++) {
+        *args = next_args(rotation);
+        if (!call(contestant, *args)) {
+            drop_counts(contestant);
+            return -1;
+        }
+    }
+    double spent = clock_ns() - began;
+    if (contestant->counters)
+        counters_stop(contestant->counters);
+    contestant->clocked_ns += spent;
+    contestant->clocked_calls += contestant->calls_per_sample;
+    return spent;
+}
+
+/* Times that a thread of this process was made to give up its CPU. */
+static int64_t preemptions(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_nivcsw : 0;
+}
+
 void contestant_turn(struct contestant *contestant, struct rotation *rotation, struct team *team, int samples,
                      bool last, const void **out)
 {
@@ -129,6 +159,7 @@ void contestant_turn(struct contestant *contestant, struct rotation *rotation, s
     memset(contestant->member.busy_ns, 0, (size_t)team->threads * sizeof(double));
     if (contestant->counters)
         counters_turn(contestant->counters, contestant->region);
+    int retaken = 0;
     struct noise_reading before;
     noise_read(&before);
     for (int s = 0; s < samples; s++) {
@@ -138,21 +169,16 @@ void contestant_turn(struct contestant *contestant, struct rotation *rotation, s
             rotation_poison(rotation, team->threads);
             noise_read(&before);
         }
-        if (contestant->counters)
-            counters_start(contestant->counters);
-        double began = clock_ns();
-        for (int64_t c = 0; c < contestant->calls_per_sample; c++) {
-            args = next_args(rotation);
-            if (!call(contestant, args)) {
-                drop_counts(contestant);
-                return;
-            }
+        int64_t preempted = preemptions();
+        double spent = clock_sample(contestant, rotation, &args);
+        if (spent < 0)
+            return;
+        /* Long samples meet the scheduler sooner or later, and taking them again would not help. */
+        if (preemptions() > preempted && spent < retake_most_ns && retaken < samples) {
+            retaken++;
+            s--;
+            continue;
         }
-        double spent = clock_ns() - began;
-        if (contestant->counters)
-            counters_stop(contestant->counters);
-        contestant->clocked_ns += spent;
-        contestant->clocked_calls += contestant->calls_per_sample;
         if (series_add(&contestant->samples, spent / (double)contestant->calls_per_sample) < 0) {
             contestant->failure = "out of memory for samples";
             return;
@@ -164,6 +190,7 @@ void contestant_turn(struct contestant *contestant, struct rotation *rotation, s
         }
     }
     add_noise(contestant, &before);
+    contestant->retaken += retaken;
     if (contestant->counters)
         counters_take(contestant->counters, contestant->counted);
     for (int t = 0; t < team->threads; t++) {
@@ -184,7 +211,7 @@ void contestant_forget(struct contestant *contestant)
 {
     contestant->samples.count = contestant->ratios.count = contestant->roof_ns.count = 0;
     contestant->clocked_ns = contestant->busy_sum_ns = 0;
-    contestant->clocked_calls = contestant->migrations = 0;
+    contestant->clocked_calls = contestant->migrations = contestant->retaken = 0;
     contestant->noise = (struct noise_reading){0};
     memset(contestant->thread_busy_ns, 0, (size_t)contestant->member.threads * sizeof(double));
     if (contestant->counters)

@@ -54,6 +54,7 @@ struct contestant {
     struct counters *counters;  /* the worker's; NULL: nothing is counted */
     double *counted;            /* [counters_columns] sums over the clocked samples */
     int64_t migrations;
+    int64_t retaken; /* samples in which a thread lost its CPU, taken again */
     bool changed_float_mode;
 };
 

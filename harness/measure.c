@@ -269,6 +269,7 @@ static int tell_result(struct contest *contest, struct contestant *c)
         json_object_set_new(event, "workspace_bytes", json_integer((json_int_t)member_workspace_bytes(&c->member)));
         json_object_set_new(event, "peak_rss_bytes", json_integer((json_int_t)usage.ru_maxrss * 1024));
         json_object_set_new(event, "page_mode", pages ? json_string(pages) : json_null());
+        json_object_set_new(event, "samples_retaken", json_integer((json_int_t)c->retaken));
         json_object_set_new(event, "changed_float_mode", json_boolean(c->changed_float_mode));
         json_object_set_new(event, "noise", noise_json(contest, c));
         if (c->counters)

@@ -213,8 +213,8 @@ void record_result(json_t *record, const struct point *point, const json_t *resu
                    const struct topology *topology)
 {
     static const char *const from_worker[] = {
-        "schedule",        "cpus",           "calls_per_sample", "isa_roof_gflops",
-        "workspace_bytes", "peak_rss_bytes", "page_mode",        "thread_busy_ns"};
+        "schedule",       "cpus",      "calls_per_sample", "isa_roof_gflops", "workspace_bytes",
+        "peak_rss_bytes", "page_mode", "thread_busy_ns",   "samples_retaken"};
     static const char *const from_referee[] = {"verified", "rows_checked", "max_abs_err", "rms_err", "err_over_bound"};
     const json_t *first = json_array_get(results, 0);
     struct work work;
