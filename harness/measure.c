@@ -19,7 +19,7 @@
 #include "statistics.h"
 #include "worker.h"
 
-enum { CHEAP_SAMPLES = 11, SLOW_SAMPLES = 3, ROUNDS_LEAST = 3, MOST_CONTESTANTS = 1024 };
+enum { CHEAP_SAMPLES = 11, SLOW_SAMPLES = 3, ROUNDS_LEAST = 3, MOST_CONTESTANTS = 1024, DRIFT_ROUNDS = 256 };
 static const double turn_clocked_ns = 1e7;  /* clocked time of a turn: several samples where they are short */
 static const double interval_enough = 0.01; /* half width of the 95 % interval, relative to the median */
 static const double budget_factor = 3;      /* min-time times this is the most that a point gets */
@@ -161,15 +161,24 @@ static int race(struct contest *contest, bool *chosen)
     return rc;
 }
 
+static int by_value(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* Distance of the quartiles of the peak probe over the rounds, relative to their median: the clock's drift. Quartiles,
+ * since one probe that lost its CPU says nothing of the clock. NaN below four rounds. */
 static double drift(const struct contest *contest)
 {
     const struct series *rates = &contest->peak_rates;
-    double low = INFINITY, high = 0;
-    for (size_t i = 0; i < rates->count; i++) {
-        low = rates->values[i] < low ? rates->values[i] : low;
-        high = rates->values[i] > high ? rates->values[i] : high;
-    }
-    return rates->count < 2 ? NAN : (high - low) / statistics_median(rates->values, rates->count);
+    double sorted[DRIFT_ROUNDS];
+    size_t n = rates->count < DRIFT_ROUNDS ? rates->count : DRIFT_ROUNDS;
+    if (n < 4)
+        return NAN;
+    memcpy(sorted, rates->values + (rates->count - n), n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_value);
+    return (sorted[n - 1 - n / 4] - sorted[n / 4]) / sorted[n / 2];
 }
 
 /* Time on the wall that the threads were busy, over the CPU time that they got: above 1 somebody else ran. */
