@@ -16,8 +16,8 @@
 #include "cpu_list.h"
 #include "environment.h"
 
-/* More PUs than any machine has: keeps a synthetic string from filling the memory. */
-enum { SYNTHETIC_PUS_MAX = 1 << 17 };
+/* As many PUs as a Linux kernel takes. hwloc's time grows with the square of it, to minutes beyond. */
+enum { SYNTHETIC_PUS_MAX = 1 << 13 };
 
 /* The product of the arities of a synthetic string; attributes in parentheses do not count. */
 static double synthetic_pus(const char *text)

@@ -93,7 +93,7 @@ sys.exit(not eval(sys.argv[1]))' "$1" || tell "does not hold: $1"
   holds "$work/all.jsonl" "records[0]['status'] == 'ok' and records[0]['cpus'] == $domain"
   OMP_NUM_THREADS=1 attempt "$ATTNBENCH" run "${cheap[@]}" "${tiny[@]}" --place socket:0 --threads 1 --out "$work/one.jsonl"
   expect_status 0
-  holds "$work/one.jsonl" "records[0]['status'] == 'ok' and records[0]['cpus'] == $domain[:1]"
+  holds "$work/one.jsonl" "records[0]['status'] == 'ok' and records[0]['cpus'] == ${domain}[:1]"
 }
 
 @test "case 8: OMP_PROC_BIND, OMP_PLACES and OMP_NUM_THREADS change neither the plan nor the run" {
@@ -182,7 +182,6 @@ sys.exit(not eval(sys.argv[1]))' "$1" || tell "does not hold: $1"
 }
 
 @test "the ladder runs every step with all of its threads, and its steps are placements" {
-  local step
   attempt "$ATTNBENCH" run "${cheap[@]}" "${tiny[@]}" --place ladder --out "$work/out.jsonl"
   expect_status 0
   attempt "$ATTNBENCH" topo --json
