@@ -7,6 +7,7 @@
 
 #include <hwloc.h>
 #include <jansson.h>
+#include <stdbool.h>
 
 struct topology;
 

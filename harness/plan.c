@@ -53,9 +53,11 @@ static int no_memory(struct planner *planner)
     return error_system(planner->error, ENOMEM, "a plan of %zu points", planner->plan->count);
 }
 
-/* Each warning once. */
+/* Each warning once; NULL: none. */
 static int plan_warn(struct plan *plan, const char *warning, struct error *error)
 {
+    if (!warning)
+        return 0;
     for (size_t i = 0; i < plan->warning_count; i++)
         if (plan->warnings[i] == warning)
             return 0;
@@ -89,11 +91,9 @@ static int resolve(struct planner *planner, const struct value *place, int asked
         *planner->error = error;
         return error_prefix(planner->error, code, "%s", place->where ? place->where : "--place");
     }
-    if (entry->placement.warning && (code = plan_warn(planner->plan, entry->placement.warning, planner->error)) != 0)
-        return code;
     planner->resolved_count++;
     *found = entry;
-    return 0;
+    return plan_warn(planner->plan, entry->placement.warning, planner->error);
 }
 
 static const char *schedule_refusal(const char *name, const struct attn_kernel *kernel,

@@ -184,11 +184,11 @@ static void print_core(FILE *file, const struct topology *topology, int first)
     fputc('\n', file);
 }
 
-/* Where each NUMA node comes by first: nodes are no parents in hwloc's tree. malloc'd, [domains]. */
+/* Where each NUMA node comes by first: nodes are no parents in hwloc's tree. calloc'd, [nodes]. */
 static int *first_pus_of_nodes(const struct topology *topology)
 {
     const struct topology_domains *nodes = &topology->domains[DOMAINS_NUMA];
-    int *first = malloc(((size_t)nodes->count + 1) * sizeof *first);
+    int *first = calloc((size_t)nodes->count + 1, sizeof *first);
     for (int n = 0; first && n < nodes->count; n++) {
         hwloc_const_bitmap_t set = nodes->objects[n]->cpuset;
         first[n] = topology->pu_count;
