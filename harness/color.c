@@ -32,7 +32,8 @@ bool color_wanted(enum color_mode mode, FILE *file)
         return mode == COLOR_ALWAYS;
     if (is_set("NO_COLOR"))
         return false;
-    if (is_set("CLICOLOR_FORCE") && strcmp(getenv("CLICOLOR_FORCE"), "0") != 0)
+    const char *force = getenv("CLICOLOR_FORCE");
+    if (force && force[0] && strcmp(force, "0") != 0)
         return true;
     const char *terminal = getenv("TERM");
     return isatty(fileno(file)) && terminal && strcmp(terminal, "dumb") != 0;

@@ -4,6 +4,7 @@
  */
 #include "contestant.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +78,7 @@ void contestant_qualify(struct contestant *contestant, struct rotation *rotation
  * pays for what others evicted. */
 static bool warm_up(struct contestant *contestant, struct rotation *rotation)
 {
-    double began = clock_ns(), now = began, first = 0;
+    double began = clock_ns(), now, first = 0;
     int64_t calls = 0;
     do {
         if (!call(contestant, next_args(rotation)))
@@ -118,6 +119,7 @@ static void drop_counts(struct contestant *contestant)
 /* One sample: a batch of calls. Returns its time, or a negative value if a call failed. *args: of the last call. */
 static double clock_sample(struct contestant *contestant, struct rotation *rotation, const struct attn_args **args)
 {
+    assert(contestant->calls_per_sample >= 1);
     if (contestant->counters)
         counters_start(contestant->counters);
     double began = clock_ns();

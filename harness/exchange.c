@@ -4,6 +4,7 @@
  */
 #include "exchange.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/ipc.h>
@@ -65,6 +66,7 @@ int exchange_put(struct exchange *exchange, const void *out, size_t out_bytes, c
     int rc = segment_create(bytes ? bytes : 1, &segment, &base); /* an empty result is a result */
     if (rc < 0)
         return rc;
+    assert(base);
     exchange->parcel = base;
     if (out_bytes)
         memcpy(base, out, out_bytes);

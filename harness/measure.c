@@ -100,7 +100,7 @@ static void judge_patience(const struct contest *contest, struct contestant *c)
  */
 static int round_of(struct contest *contest, const bool *chosen, bool last)
 {
-    int order[MOST_CONTESTANTS + 1];
+    int order[MOST_CONTESTANTS + 1] = {0};
     struct roof_rates rates = {0};
     int rc = 0;
     for (int i = 0; i <= contest->count; i++)
@@ -143,7 +143,7 @@ static int race(struct contest *contest, bool *chosen)
     rotation_fill(&contest->rotation, 0, contest->worker->team.threads);
     for (int rounds = 0; !contest->quick && rc == 0 && !atomic_load(&contest->worker->exchange.mailbox->stop);
          rounds++) {
-        bool wanting[MOST_CONTESTANTS];
+        bool wanting[MOST_CONTESTANTS] = {false};
         bool any = false;
         for (int i = 0; i < contest->count; i++) {
             struct contestant *c = &contest->contestants[i];
@@ -290,7 +290,7 @@ static int tell_result(struct contest *contest, struct contestant *c)
 /* What was noisy is measured once more, on a machine that may have calmed down. */
 static int race_again(struct contest *contest)
 {
-    bool chosen[MOST_CONTESTANTS];
+    bool chosen[MOST_CONTESTANTS] = {false};
     bool any = false;
     for (int i = 0; i < contest->count; i++) {
         chosen[i] = racing(&contest->contestants[i]) && noisy(contest, &contest->contestants[i]);
@@ -387,7 +387,7 @@ int worker_measure(struct worker *worker, const json_t *request, struct error *e
     if (rc == 0)
         rc = enter(&contest, members, error);
     if (rc == 0) {
-        bool all[MOST_CONTESTANTS];
+        bool all[MOST_CONTESTANTS] = {false};
         memset(all, true, sizeof all);
         rc = race(&contest, all);
         if (rc == 0)

@@ -4,6 +4,7 @@
  */
 #include "record_text.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -172,6 +173,7 @@ struct record_group *record_groups(const json_t *records, size_t *count)
         char *problem = record_problem(record);
         json_t *place = json_object_get(place_of, problem);
         if (place) {
+            assert(groups);
             json_array_append(groups[json_integer_value(place)].records, record);
             free(problem);
             continue;

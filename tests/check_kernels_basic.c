@@ -202,7 +202,7 @@ static void reference_row(const struct trial *trial, int64_t b, int64_t h, int64
         weights[j] = score;
         max = score > max || isnan(score) ? score : max;
         if (isfinite(magnitude))
-            largest = fmax(largest, magnitude * fabs(problem->scale));
+            largest = fmax(largest, magnitude * fabs((double)problem->scale));
     }
     for (int64_t j = 0; j < problem->S_kv; j++)
         sum += weights[j] = may_see(trial, b, h, i, j) ? exp(weights[j] - max) : 0;
