@@ -3,6 +3,7 @@
  * From a request to points: every combination of a sweep's axes, each distinct point once, the points of one problem
  * side by side; see sweep.h.
  */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -154,6 +155,7 @@ static int expand_kernels(struct planner *planner, const struct axes *axes, cons
         code = memory_policy_check(planner->topology, point.mem, &unbindable, planner->error);
     if (code)
         return code;
+    assert(resolved);
     point.placement = resolved->expression;
     if (!resolved->reason)
         point.threads = resolved->placement.threads;
@@ -360,6 +362,7 @@ static int group(struct planner *planner)
         free(sorted);
         return no_memory(planner);
     }
+    assert(planner->problem_numbers || plan->count == 0);
     for (size_t i = 0; i < plan->count; i++)
         next[planner->problem_numbers[i] + 1]++;
     for (size_t n = 1; n <= planner->problems.count; n++)
