@@ -8,6 +8,7 @@
 #include <hwloc.h>
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdbool.h>
 
 struct topology;
 
