@@ -63,7 +63,7 @@ sys.exit(not eval(sys.argv[1]))' "$1" || tell "does not hold: $1"
 @test "topo --json agrees with every answer about recorded machines" {
   local folder=${ATTNBENCH_TOPOLOGIES:-$root/../shared/topologies}
   [ -e "$folder/ANSWERS.json" ] || skip "0 machines: no ANSWERS.json in $folder"
-  LIMIT=300 attempt python "$root/tests/answers.py" "$ATTNBENCH" "$folder"
+  LIMIT=300 attempt python3 "$root/tests/answers.py" "$ATTNBENCH" "$folder"
   expect_status 0
   expect_out " machines, " " 0 disagreements"
 }

@@ -9,13 +9,13 @@
 sweep=("${cheap[@]}" -S "16,32,48" -D 16 --kernel naive --threads 1)
 
 @test "kill -9 of the coordinator at 20 random moments" {
-  LIMIT=400 attempt python "$root/tests/kill_test.py" "$ATTNBENCH" --victim coordinator
+  LIMIT=400 attempt python3 "$root/tests/kill_test.py" "$ATTNBENCH" --victim coordinator
   expect_status 0
   expect_out "coordinator: 20 moments"
 }
 
 @test "kill -9 of a worker at 20 random moments" {
-  LIMIT=400 attempt python "$root/tests/kill_test.py" "$ATTNBENCH" --victim worker
+  LIMIT=400 attempt python3 "$root/tests/kill_test.py" "$ATTNBENCH" --victim worker
   expect_status 0
   expect_out "worker: 20 moments"
 }

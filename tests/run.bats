@@ -284,6 +284,6 @@ YAML
 }
 
 @test "SIGINT ends after the point under way: 130, results kept, resumable" {
-  attempt python "$root/tests/kill_test.py" "$ATTNBENCH" --victim interrupt --moments 2
+  attempt python3 "$root/tests/kill_test.py" "$ATTNBENCH" --victim interrupt --moments 2
   expect_status 0
 }
