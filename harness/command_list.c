@@ -123,7 +123,10 @@ static json_t *list_rules(void)
 static json_t *list_schedules(void)
 {
     json_t *array = json_array();
-    json_array_append_new(array, entry("auto", "one choice a point: bhq, or serial at 1 thread"));
+    json_array_append_new(
+        array,
+        entry("auto",
+              "one choice a point: serial at 1 thread, splitkv where heads and queries are too few, else bh or bhq"));
     for (const struct attn_schedule *const *s = attn_schedules; *s; s++)
         json_array_append_new(array, entry((*s)->name, (*s)->summary));
     return array;

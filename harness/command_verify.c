@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../kernels/schedule/schedule.h"
 #include "case_folder.h"
 #include "clock.h"
 #include "commands.h"
@@ -36,9 +37,22 @@ static size_t kernels_of(const struct plan *plan, const char **kernels, size_t m
     return count;
 }
 
+/* Unless one is asked for, schedules rotate, and differently for each kernel; where one refuses, the next is taken. */
+static const char *rotated_schedule(const char *kernel, const struct problem_spec *spec, size_t turn)
+{
+    static const char *const schedules[] = {"bhq", "splitkv", "bh", "serial"};
+    enum { SCHEDULES = sizeof schedules / sizeof *schedules };
+    const struct attn_problem problem = {.struct_size = sizeof problem, .flags = spec->weights ? ATTN_FLAG_WEIGHTS : 0};
+    for (size_t tried = 0; tried < SCHEDULES; tried++) {
+        const struct attn_schedule *schedule = attn_schedule_find(schedules[(turn + tried) % SCHEDULES]);
+        if (!schedule->refuse(registry_find(kernel), &problem, SUITE_THREADS))
+            return schedule->name;
+    }
+    return schedules[turn % SCHEDULES];
+}
+
 static int run_suite(struct verifier *verifier, const struct plan *plan, int64_t cases, struct error *error)
 {
-    static const char *const schedules[] = {"bhq", "bh", "serial"};
     const char *kernels[VERIFIER_MOST_MEMBERS];
     size_t count = kernels_of(plan, kernels, VERIFIER_MOST_MEMBERS);
     const char *asked = plan->count ? plan->points[0].schedule_requested : "auto";
@@ -48,8 +62,7 @@ static int run_suite(struct verifier *verifier, const struct plan *plan, int64_t
         struct verifier_task task = {.seat = &seat, .count = count};
         task.spec = verify_suite_problem(plan->seed, index, &task.far);
         for (size_t k = 0; k < count; k++) {
-            /* Schedules rotate, and differently for each kernel, unless one was asked for. */
-            const char *rotated = schedules[(size_t)(index + (int64_t)k) % (sizeof schedules / sizeof *schedules)];
+            const char *rotated = rotated_schedule(kernels[k], &task.spec, (size_t)index + k);
             task.members[k] = (struct verifier_member){kernels[k], strcmp(asked, "auto") ? asked : rotated};
         }
         rc = spec_validate(&task.spec, true, error);

@@ -16,13 +16,14 @@ struct member {
     const struct attn_problem *problem;
     struct attn_plan plan;
     void *state;
-    struct memory_block shared, scratch;
-    void **thread_scratch; /* [threads] into scratch */
-    double *busy_ns;       /* [threads], added up over calls */
+    struct memory_block shared, scratch, workspace; /* the kernel's, its threads', the schedule's */
+    size_t workspace_bytes;                         /* that the schedule wants */
+    void **thread_scratch;                          /* [threads] into scratch */
+    double *busy_ns;                                /* [threads], added up over calls */
     int threads;
 };
 
-/* schedule_requested "auto": bhq, or serial with one thread. Fails with a reason (-ENOTSUP) where kernel or schedule
+/* schedule_requested "auto": as attn_schedule_choose. Fails with a reason (-ENOTSUP) where kernel or schedule
  * can't do the problem. kind: where the workspace lives. */
 int member_open(const char *kernel, const char *schedule_requested, const struct attn_problem *problem,
                 const struct team *team, enum memory_kind kind, struct member *member, struct error *error);
@@ -31,7 +32,7 @@ void member_close(struct member *member);
 /* One call over the whole problem. 0 or -errno from the kernel. */
 int member_call(struct member *member, const struct attn_args *args);
 
-/* plan.shared_bytes plus every thread's scratch. */
+/* plan.shared_bytes plus every thread's scratch plus the schedule's. */
 size_t member_workspace_bytes(const struct member *member);
 
 /* NULL, or what of its workspace's surroundings the kernel overwrote. */

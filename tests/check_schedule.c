@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Schedules: every query row of every head is done exactly once whatever the sizes, grains and threads; earlier phases
- * are complete before the next begins; errors come back; scratch is never shared.
+ * are complete before the next begins; errors come back; scratch is never shared; and what auto chooses. splitkv has
+ * check_split_kv.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -121,6 +122,9 @@ static struct attn_problem problem_of(int64_t B, int64_t H, int64_t S_q, bool ca
                                  .right = causal ? 0 : INT64_MAX};
 }
 
+static const struct attn_schedule *const with_whole_keys[] = {&attn_schedule_serial, &attn_schedule_bh,
+                                                              &attn_schedule_bhq, NULL};
+
 static void check_covered(const struct attn_schedule *schedule, const int64_t size[3], const int64_t grain[2],
                           int threads, bool causal, int phases)
 {
@@ -151,7 +155,7 @@ static void test_every_row_once(void **state)
                                        {2, 7, 1}, {4, 2, 0}, {0, 3, 9},  {1, 1, 4099}};
     static const int64_t grains[][2] = {{1, 1}, {16, 1}, {64, 2}, {7, 3}, {1000, 8}};
     int cases = 0;
-    for (const struct attn_schedule *const *schedule = attn_schedules; *schedule; schedule++)
+    for (const struct attn_schedule *const *schedule = with_whole_keys; *schedule; schedule++)
         for (size_t size = 0; size < sizeof sizes / sizeof *sizes; size++)
             for (size_t grain = 0; grain < sizeof grains / sizeof *grains; grain++)
                 for (int threads = 1; threads <= MAX_THREADS; threads++, cases++)
@@ -163,7 +167,7 @@ static void test_phases_in_order(void **state)
 {
     (void)state;
     static const int64_t size[3] = {2, 3, 65}, grain[2] = {8, 1};
-    for (const struct attn_schedule *const *schedule = attn_schedules; *schedule; schedule++)
+    for (const struct attn_schedule *const *schedule = with_whole_keys; *schedule; schedule++)
         for (int round = 0; round < 100; round++)
             check_covered(*schedule, size, grain, 1 + round % MAX_THREADS, round % 2, 1 + LAST_PHASE);
 }
@@ -171,7 +175,7 @@ static void test_phases_in_order(void **state)
 static void test_errors_come_back(void **state)
 {
     (void)state;
-    for (const struct attn_schedule *const *schedule = attn_schedules; *schedule; schedule++)
+    for (const struct attn_schedule *const *schedule = with_whole_keys; *schedule; schedule++)
         for (int threads = 1; threads <= MAX_THREADS; threads++)
             for (int phases = 1; phases <= 1 + LAST_PHASE; phases++) {
                 struct attn_problem problem = problem_of(3, 40, 16, true);
@@ -233,6 +237,41 @@ static void test_find(void **state)
     assert_null(attn_schedule_find(""));
 }
 
+static void test_auto(void **state)
+{
+    (void)state;
+    struct attn_kernel splittable = counting;
+    splittable.caps = ATTN_CAP_PARTIAL | ATTN_CAP_SPLIT_KEYS;
+    static const struct {
+        int64_t B, H, H_kv, S_q, S_kv;
+        int threads;
+        const struct attn_schedule *chosen;
+    } cases[] = {
+        {1, 8, 1, 1, 8192, 1, &attn_schedule_serial},    {1, 8, 1, 1, 8192, 2, &attn_schedule_splitkv},
+        {1, 8, 1, 1, 128, 2, &attn_schedule_bhq},        {1, 32, 8, 1, 8192, 2, &attn_schedule_bh},
+        {1, 32, 8, 1, 8192, 64, &attn_schedule_splitkv}, {1, 3, 3, 4, 8192, 2, &attn_schedule_splitkv},
+        {1, 12, 12, 512, 512, 2, &attn_schedule_bhq},    {1, 1, 1, 4096, 4096, 4, &attn_schedule_bhq},
+        {8, 12, 12, 128, 128, 2, &attn_schedule_bhq},
+    };
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        struct attn_problem problem = {.B = cases[n].B, .H = cases[n].H, .H_kv = cases[n].H_kv, .S_q = cases[n].S_q};
+        problem.S_kv = cases[n].S_kv;
+        problem.left = problem.right = INT64_MAX;
+        const struct attn_schedule *chosen = attn_schedule_choose(&splittable, &problem, cases[n].threads);
+        assert_string_equal(chosen->name, cases[n].chosen->name);
+        problem.flags = ATTN_FLAG_WEIGHTS;
+        chosen = attn_schedule_choose(&splittable, &problem, cases[n].threads);
+        assert_ptr_not_equal(chosen, &attn_schedule_splitkv);
+    }
+    /* A window's few keys are not worth a split, ragged lengths not fixed shares. */
+    struct attn_problem problem = {.B = 1, .H = 8, .H_kv = 1, .S_q = 1, .S_kv = 8192, .left = 128, .right = 0};
+    assert_ptr_equal(attn_schedule_choose(&splittable, &problem, 2), &attn_schedule_bhq);
+    const int64_t lengths[2] = {1, 8192};
+    problem = (struct attn_problem){.B = 2, .H = 8, .H_kv = 8, .S_q = 1, .S_kv = 8192, .left = INT64_MAX};
+    problem.kv_len = lengths;
+    assert_ptr_equal(attn_schedule_choose(&splittable, &problem, 2), &attn_schedule_bhq);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +282,7 @@ int main(void)
         cmocka_unit_test(test_bhq_cuts_one_head),
         cmocka_unit_test(test_own_threads_refused),
         cmocka_unit_test(test_find),
+        cmocka_unit_test(test_auto),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

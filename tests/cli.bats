@@ -69,7 +69,7 @@ commands=(run verify list topo doctor show export)
   expect_out scaled_dot_product
   attempt "$ATTNBENCH" list schedules
   expect_status 0
-  expect_out serial bh bhq
+  expect_out auto serial bh bhq splitkv
   attempt "$ATTNBENCH" list placements
   expect_status 0
   expect_out compact scatter none

@@ -7,7 +7,7 @@
 #include <string.h>
 
 const struct attn_schedule *const attn_schedules[] = {&attn_schedule_serial, &attn_schedule_bh, &attn_schedule_bhq,
-                                                      NULL};
+                                                      &attn_schedule_splitkv, NULL};
 
 const struct attn_schedule *attn_schedule_find(const char *name)
 {

@@ -13,6 +13,7 @@
 struct team {
     _Alignas(64) _Atomic int64_t next_task;
     _Alignas(64) _Atomic int error;
+    _Atomic int arrived; /* threads that have done all their tasks */
 };
 
 struct attn_cut attn_cut_make(const struct attn_problem *problem, const struct attn_plan *plan, int64_t q_block,
@@ -56,10 +57,8 @@ static double now_ns(void)
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-static void run_span(const struct attn_job *job, struct team *team, const struct attn_span *span, int32_t phase,
-                     int thread)
+static void keep_error(struct team *team, int error)
 {
-    int error = job->kernel->run(job->problem, job->args, span, phase, job->state, job->scratch[thread]);
     int none = 0;
     if (error)
         atomic_compare_exchange_strong(&team->error, &none, error);
@@ -77,31 +76,30 @@ static void run_items(const struct attn_job *job, struct team *team, int32_t pha
         .k1 = job->problem->S_kv,
     };
     if (span.q0 < span.q1 && !atomic_load(&team->error))
-        run_span(job, team, &span, phase, thread);
+        keep_error(team, job->kernel->run(job->problem, job->args, &span, phase, job->state, job->scratch[thread]));
 }
 
-static void run_tasks(const struct attn_job *job, struct team *team, const struct attn_cut *cut, bool by_demand,
-                      int thread, int threads)
+static void run_tasks(const struct attn_job *job, struct team *team, const struct attn_team_work *work, int thread,
+                      int threads)
 {
-    const int32_t last_phase = job->plan->phases - 1;
-    int64_t task = cut->tasks * thread / threads;
-    const int64_t end = by_demand ? cut->tasks : cut->tasks * (thread + 1) / threads;
+    int64_t task = work->tasks * thread / threads;
+    const int64_t end = work->by_demand ? work->tasks : work->tasks * (thread + 1) / threads;
     for (;; task++) {
-        if (by_demand)
+        if (work->by_demand)
             task = atomic_fetch_add_explicit(&team->next_task, 1, memory_order_relaxed);
         if (task >= end || atomic_load(&team->error))
             return;
-        struct attn_span span = attn_cut_span(job->problem, cut, task);
-        run_span(job, team, &span, last_phase, thread);
+        keep_error(team, work->task(job, work->context, task, thread));
     }
 }
 
-int attn_team_run(const struct attn_job *job, const struct attn_cut *cut, bool by_demand)
+int attn_team_work(const struct attn_job *job, const struct attn_team_work *work)
 {
     struct team team;
     atomic_init(&team.next_task, 0);
     atomic_init(&team.error, 0);
-#pragma omp parallel num_threads(job->threads) default(none) shared(job, cut, by_demand, team)
+    atomic_init(&team.arrived, 0);
+#pragma omp parallel num_threads(job->threads) default(none) shared(job, work, team)
     {
         /* The runtime may give fewer threads than asked for; the shares go by those that are here. */
         const int thread = omp_get_thread_num(), threads = omp_get_num_threads();
@@ -112,13 +110,34 @@ int attn_team_run(const struct attn_job *job, const struct attn_cut *cut, bool b
             busy += now_ns() - begin;
 #pragma omp barrier
         }
-        const double begin = now_ns();
-        run_tasks(job, &team, cut, by_demand, thread, threads);
+        double begin = now_ns();
+        run_tasks(job, &team, work, thread, threads);
         busy += now_ns() - begin;
+        if (work->finish) {
+            /* The barrier orders memory; the counter says so to thread sanitizers, which can't see into it. */
+            atomic_fetch_add(&team.arrived, 1);
+#pragma omp barrier
+            begin = now_ns();
+            if (atomic_load(&team.arrived) == threads && !atomic_load(&team.error))
+                work->finish(job, work->context, thread, threads);
+            busy += now_ns() - begin;
+        }
         if (job->busy_ns)
             job->busy_ns[thread] += busy; /* once a call: no false sharing while there is work */
     }
     return atomic_load(&team.error);
+}
+
+static int run_span(const struct attn_job *job, const void *context, int64_t task, int thread)
+{
+    const struct attn_span span = attn_cut_span(job->problem, context, task);
+    return job->kernel->run(job->problem, job->args, &span, job->plan->phases - 1, job->state, job->scratch[thread]);
+}
+
+int attn_team_run(const struct attn_job *job, const struct attn_cut *cut, bool by_demand)
+{
+    const struct attn_team_work work = {.tasks = cut->tasks, .by_demand = by_demand, .context = cut, .task = run_span};
+    return attn_team_work(job, &work);
 }
 
 const char *attn_team_refuse(const struct attn_kernel *kernel, const struct attn_problem *problem, int threads)

@@ -23,11 +23,26 @@ struct attn_cut attn_cut_make(const struct attn_problem *problem, const struct a
                               bool late_blocks_first);
 struct attn_span attn_cut_span(const struct attn_problem *problem, const struct attn_cut *cut, int64_t task);
 
+/* What the team does in the last phase, and what behind it. */
+struct attn_team_work {
+    int64_t tasks;
+    /* Threads take the next task when they are free; else contiguous shares, the same for every call. */
+    bool by_demand;
+    const void *context; /* of the two functions */
+    /* One task, 0..tasks-1, on this thread. 0 or -errno. */
+    int (*task)(const struct attn_job *job, const void *context, int64_t task, int thread);
+    /* This thread's share of what follows when all tasks are done; not called after an error. NULL: nothing. */
+    void (*finish)(const struct attn_job *job, const void *context, int thread, int threads);
+};
+
 /*
- * Runs the phases before the last (items in contiguous shares, a barrier behind each), then the tasks, in one parallel
- * region of job->threads threads. by_demand: threads take the next task when they are free; else contiguous shares,
- * the same for every call. After an error no new task begins. Returns 0 or the first -errno.
+ * Runs the phases before the last (items in contiguous shares, a barrier behind each), then the tasks, then, behind one
+ * more barrier, the finish, in one parallel region of job->threads threads. After an error no new task begins. Returns
+ * 0 or the first -errno.
  */
+int attn_team_work(const struct attn_job *job, const struct attn_team_work *work);
+
+/* attn_team_work whose tasks are the spans of the cut. */
 int attn_team_run(const struct attn_job *job, const struct attn_cut *cut, bool by_demand);
 
 /* The refusal that all schedules of this folder have in common. */
