@@ -111,6 +111,8 @@ struct problem_spec verify_suite_problem(uint64_t seed, int64_t index, bool *far
     }
     draw_sizes(&draw, &spec);
     draw_masks(&draw, &spec);
+    const uint64_t kind = below(&draw, 100);
+    spec.dtype = kind < 25 ? ATTN_BF16 : kind < 40 ? ATTN_F16 : ATTN_F32;
     spec.layout = (enum layout)below(&draw, 3);
     spec.fill = PICK(&draw, fills);
     spec.weights = chance(&draw, 15);

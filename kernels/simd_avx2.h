@@ -143,6 +143,56 @@ SIMD_INLINE void simd_store_masked(float *p, simd_mask mask, simd_f32 x)
     _mm256_maskstore_ps(p, _mm256_castps_si256(mask), x);
 }
 
+/* n <= 8 elements of 16 bits at p; there is no masked load of them, and reading on could meet the end of memory */
+SIMD_INLINE __m128i simd_load_u16(const uint16_t *p, int64_t n)
+{
+    if (n >= 8)
+        return _mm_loadu_si128((const __m128i_u *)p);
+    uint16_t element[8] = {0};
+    for (int64_t i = 0; i < n; i++)
+        element[i] = p[i];
+    return _mm_loadu_si128((const __m128i_u *)element);
+}
+
+SIMD_INLINE void simd_store_u16(uint16_t *p, int64_t n, __m128i x)
+{
+    if (n >= 8) {
+        _mm_storeu_si128((__m128i_u *)p, x);
+        return;
+    }
+    uint16_t element[8];
+    _mm_storeu_si128((__m128i_u *)element, x);
+    for (int64_t i = 0; i < n; i++)
+        p[i] = element[i];
+}
+
+SIMD_INLINE simd_f32 simd_load_bf16(const uint16_t *p, int64_t n)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(simd_load_u16(p, n)), 16));
+}
+
+SIMD_INLINE simd_f32 simd_load_f16(const uint16_t *p, int64_t n)
+{
+    return _mm256_cvtph_ps(simd_load_u16(p, n));
+}
+
+/* Rounds to nearest, ties to even; a NaN stays one */
+SIMD_INLINE void simd_store_bf16(uint16_t *p, int64_t n, simd_f32 x)
+{
+    const __m256i bits = _mm256_castps_si256(x);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const __m256i kept = _mm256_blendv_epi8(rounded, quiet, _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+    const __m256i high = _mm256_srli_epi32(kept, 16);
+    simd_store_u16(p, n, _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1)));
+}
+
+SIMD_INLINE void simd_store_f16(uint16_t *p, int64_t n, simd_f32 x)
+{
+    simd_store_u16(p, n, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
 /* Which of the n <= 8 bytes at p are not 0; reads n bytes */
 SIMD_INLINE simd_mask simd_bytes_nonzero(const uint8_t *p, int64_t n)
 {

@@ -138,6 +138,41 @@ SIMD_INLINE void simd_store_masked(float *p, simd_mask mask, simd_f32 x)
     _mm512_mask_storeu_ps(p, mask, x);
 }
 
+/* n <= 16 elements of 16 bits at p, widened to 32; reads no more than those, the other lanes are 0 */
+SIMD_INLINE __m512i simd_load_u16(const uint16_t *p, int64_t n)
+{
+    return _mm512_cvtepu16_epi32(n >= 16 ? _mm256_loadu_si256((const __m256i_u *)p)
+                                         : _mm256_maskz_loadu_epi16(simd_first(n), p));
+}
+
+/* The same for bf16 and f16, as the floats that they stand for */
+SIMD_INLINE simd_f32 simd_load_bf16(const uint16_t *p, int64_t n)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(simd_load_u16(p, n), 16));
+}
+
+SIMD_INLINE simd_f32 simd_load_f16(const uint16_t *p, int64_t n)
+{
+    return _mm512_cvtph_ps(n >= 16 ? _mm256_loadu_si256((const __m256i_u *)p)
+                                   : _mm256_maskz_loadu_epi16(simd_first(n), p));
+}
+
+/* Rounds to nearest, ties to even, and writes n <= 16 elements; a NaN stays one */
+SIMD_INLINE void simd_store_bf16(uint16_t *p, int64_t n, simd_f32 x)
+{
+    const __m512i bits = _mm512_castps_si512(x);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+    const __m512i kept = _mm512_mask_blend_epi32(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), rounded, quiet);
+    _mm256_mask_storeu_epi16(p, simd_first(n), _mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16)));
+}
+
+SIMD_INLINE void simd_store_f16(uint16_t *p, int64_t n, simd_f32 x)
+{
+    _mm256_mask_storeu_epi16(p, simd_first(n), _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
 /* Which of the n <= 16 bytes at p are not 0; reads n bytes */
 SIMD_INLINE simd_mask simd_bytes_nonzero(const uint8_t *p, int64_t n)
 {

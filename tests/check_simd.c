@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The SIMD kernels (avx2, avx512) against plain float64 loops: seeded shapes around every tile edge, all masks,
- * layouts, extreme values and NaN, key splits merged again. Inputs are read-only and end at an inaccessible page; so
- * does the output. A kernel that this machine cannot run is skipped, visibly.
+ * The SIMD kernels (avx2, avx512, avx512_bf16), in every dtype that they do, against plain float64 loops: seeded shapes
+ * around every tile edge, all masks, layouts, extreme values and NaN, key splits merged again. Inputs are read-only and
+ * end at an inaccessible page; so does the output. A kernel that this machine cannot run is skipped, visibly.
  */
 #include "attention_example.h"
 
-extern const struct attn_kernel attn_kernel_avx2, attn_kernel_avx512;
+#include "harness/fill.h"
+
+extern const struct attn_kernel attn_kernel_avx2, attn_kernel_avx512, attn_kernel_avx512_bf16;
 
 enum { CASES_PER_TOPIC = 30 };
 
 /*
  * One row in float64, and the largest error that f32 arithmetic in any order can make of it: a score is off by at most
  * (D + 8) eps (sum |q||k||scale| + |bias|), which changes each weight by twice that; exp, its argument's rounding and
- * the two sums add the rest.
+ * the two sums add the rest. bf16 and f16: the output is rounded once to 2^-8 or 2^-11, and so may be each weight.
  */
 static void reference_row(const struct example *x, int64_t b, int64_t h, int64_t i, double *score, double *out,
                           double *bound)
@@ -70,23 +72,90 @@ static void reference_row(const struct example *x, int64_t b, int64_t h, int64_t
             bound[d] += fabs(weight * v[d]);
         }
     }
-    const double relative = 4 * largest + ((double)p->S_kv * 2 + 16 + 8 * span) * eps;
+    const double rounding = p->dtype == ATTN_BF16 ? 0x1p-8 : p->dtype == ATTN_F16 ? 0x1p-11 : 0;
+    const double relative = 4 * largest + ((double)p->S_kv * 2 + 16 + 8 * span) * eps + 2 * rounding;
     for (int64_t d = 0; d < p->D_v; d++) {
         out[d] /= sum;
-        bound[d] = bound[d] / sum * (relative < 2 ? relative : 2) + 1e-37;
+        bound[d] = bound[d] / sum * (relative < 2 ? relative : 2) + (p->dtype == ATTN_F16 ? 0x1p-25 : 1e-37);
     }
 }
 
+static float float_of(uint32_t dtype, uint16_t x)
+{
+    return dtype == ATTN_BF16 ? float_from_bf16(x) : float_from_f16(x);
+}
+
+/* A copy of an operand in 16 bits, read-only and up to the last byte before an inaccessible page; the example's own
+ * values, which the reference reads, become what the copy holds. */
+static struct attn_tensor narrow(const struct attn_tensor *wide, struct guarded *from, uint32_t dtype,
+                                 struct guarded *block)
+{
+    struct attn_tensor tensor = *wide;
+    int64_t span = 1;
+    for (int i = 0; i < 4; i++) {
+        if (wide->size[i] == 0)
+            span = 0;
+        else if (span)
+            span += (wide->size[i] - 1) * wide->stride[i];
+    }
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    assert_int_equal(mprotect(from->base + page, from->mapped - 2 * page, PROT_READ | PROT_WRITE), 0);
+    *block = guarded_allocate((size_t)span * sizeof(uint16_t));
+    tensor.data = block->data;
+    for (int64_t e = 0; e < span; e++) {
+        float *value = (float *)wide->data + e;
+        const uint16_t bits = dtype == ATTN_BF16 ? bf16_from_float(*value) : f16_from_float(*value);
+        ((uint16_t *)block->data)[e] = bits;
+        *value = float_of(dtype, bits);
+    }
+    guarded_read_only(from);
+    guarded_read_only(block);
+    return tensor;
+}
+
+/* The example in another dtype: what the kernel is given. The example's own tensors remain the reference's. */
+struct given {
+    struct attn_args args;
+    struct guarded q, k, v, out;
+};
+
+static struct given given_of(struct example *x, uint32_t dtype)
+{
+    struct given given = {.args = x->args};
+    x->problem.dtype = dtype;
+    if (dtype == ATTN_F32)
+        return given;
+    given.args.q = narrow(&x->args.q, &x->q, dtype, &given.q);
+    given.args.k = narrow(&x->args.k, &x->k, dtype, &given.k);
+    given.args.v = x->problem.flags & ATTN_FLAG_ALIASED ? given.args.k : narrow(&x->args.v, &x->v, dtype, &given.v);
+    if (!(x->problem.flags & ATTN_FLAG_PARTIAL)) {
+        const struct attn_tensor *out = &x->args.out;
+        const int64_t span = 1 + (out->size[0] - 1) * out->stride[0] + (out->size[1] - 1) * out->stride[1] +
+                             (out->size[2] - 1) * out->stride[2] + (out->size[3] - 1);
+        given.out = guarded_allocate((size_t)span * sizeof(uint16_t));
+        given.args.out.data = given.out.data;
+    }
+    return given;
+}
+
+static void release_given(struct given *given)
+{
+    for (struct guarded **block = (struct guarded *[]){&given->q, &given->k, &given->v, &given->out, NULL}; *block;
+         block++)
+        guarded_release(*block);
+}
+
 /* Runs the kernel over spans of its own grain, as a schedule would; splits go to their own outputs. */
-static void run_kernel(const struct attn_kernel *kernel, struct example *x, int split, float *row_max, float *row_sum)
+static void run_kernel(const struct attn_kernel *kernel, const struct example *x, struct given *given, int split,
+                       float *row_max, float *row_sum)
 {
     const struct attn_problem *p = &x->problem;
     struct attn_plan plan = {.phases = 1, .q_grain = 1, .k_grain = 1, .head_grain = 1};
     assert_int_equal(kernel->plan(p, 1, NULL, &plan), 0);
     struct guarded scratch = guarded_allocate((plan.thread_bytes + 63) / 64 * 64);
     memset(scratch.data, 0xff, plan.thread_bytes);
-    x->args.row_max = row_max;
-    x->args.row_sum = row_sum;
+    given->args.row_max = row_max;
+    given->args.row_sum = row_sum;
     struct attn_span span = {.split = split, .k1 = p->S_kv};
     if (x->splits) {
         span.k0 = x->cut[split];
@@ -100,7 +169,7 @@ static void run_kernel(const struct attn_kernel *kernel, struct example *x, int 
             span.h1 = span.h0 + h_step < p->H ? span.h0 + h_step : p->H;
             for (span.q0 = 0; span.q0 < p->S_q; span.q0 = span.q1) {
                 span.q1 = span.q0 + q_step < p->S_q ? span.q0 + q_step : p->S_q;
-                assert_int_equal(kernel->run(p, &x->args, &span, 0, NULL, scratch.data), 0);
+                assert_int_equal(kernel->run(p, &given->args, &span, 0, NULL, scratch.data), 0);
             }
         }
     }
@@ -108,7 +177,7 @@ static void run_kernel(const struct attn_kernel *kernel, struct example *x, int 
 }
 
 /* [B][H][S_q][D_v] as the caller of the kernel would see it after merging the splits. */
-static double *kernel_output(const struct attn_kernel *kernel, struct example *x)
+static double *kernel_output(const struct attn_kernel *kernel, struct example *x, struct given *given)
 {
     const struct attn_problem *p = &x->problem;
     const int64_t rows = p->B * p->H * p->S_q;
@@ -122,9 +191,17 @@ static double *kernel_output(const struct attn_kernel *kernel, struct example *x
             ? (size_t)(row_of(&x->args.out, p->B - 1, p->H - 1, p->S_q - 1) - (float *)x->args.out.data + p->D_v) *
                   sizeof(float)
             : 0;
+    const bool narrow_out = given->out.data != NULL;
     for (int s = 0; s < runs; s++) {
         memset(x->out.data, 0xff, out_bytes);
-        run_kernel(kernel, x, s, row_max, row_sum);
+        if (narrow_out)
+            memset(given->out.data, 0xff, out_bytes / 2);
+        run_kernel(kernel, x, given, s, row_max, row_sum);
+        for (size_t e = 0; narrow_out && e < out_bytes / sizeof(float); e++) {
+            const uint16_t bits = ((const uint16_t *)given->out.data)[e];
+            if (bits != UINT16_MAX)
+                ((float *)x->out.data)[e] = float_of(p->dtype, bits);
+        }
         size_t written = 0;
         for (int64_t row = 0; row < rows; row++)
             for (int64_t d = 0; d < p->D_v; d++)
@@ -161,10 +238,11 @@ static double *kernel_output(const struct attn_kernel *kernel, struct example *x
     return result;
 }
 
-static void judge(const struct attn_kernel *kernel, struct example *x)
+static void judge(const struct attn_kernel *kernel, struct example *x, uint32_t dtype)
 {
     const struct attn_problem *p = &x->problem;
-    double *got = kernel_output(kernel, x);
+    struct given given = given_of(x, dtype);
+    double *got = kernel_output(kernel, x, &given);
     double *score = malloc(sizeof(double) * (size_t)(p->S_kv + 1));
     double *out = malloc(sizeof(double) * (size_t)p->D_v), *bound = malloc(sizeof(double) * (size_t)p->D_v);
     assert_true(score && out && bound);
@@ -174,10 +252,11 @@ static void judge(const struct attn_kernel *kernel, struct example *x)
         for (int64_t d = 0; d < p->D_v; d++) {
             const double value = got[row * p->D_v + d];
             if (isfinite(out[d]) ? !(fabs(value - out[d]) <= bound[d]) : isfinite(value))
-                fail_msg("%s: %s: row b=%d h=%d i=%d column %d: got %.9g, expected %.9g, bound %.3g", kernel->name,
-                         x->text, (int)b, (int)h, (int)i, (int)d, value, out[d], bound[d]);
+                fail_msg("%s: dtype %u %s: row b=%d h=%d i=%d column %d: got %.9g, expected %.9g, bound %.3g",
+                         kernel->name, dtype, x->text, (int)b, (int)h, (int)i, (int)d, value, out[d], bound[d]);
         }
     }
+    release_given(&given);
     free(got);
     free(score);
     free(out);
@@ -187,7 +266,9 @@ static void judge(const struct attn_kernel *kernel, struct example *x)
 static bool runs_here(const struct attn_kernel *kernel)
 {
     if (kernel == &attn_kernel_avx2)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    if (kernel == &attn_kernel_avx512_bf16 && !__builtin_cpu_supports("avx512bf16"))
+        return false;
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
@@ -202,11 +283,15 @@ static void check_topic(void **state)
     const struct topic_test *test = *state;
     if (!runs_here(test->kernel))
         skip();
-    for (int n = 0; n < CASES_PER_TOPIC; n++) {
-        struct example x;
-        draw_example(&x, test->topic, ((uint64_t)test->topic << 32) + (uint64_t)n);
-        judge(test->kernel, &x);
-        release_example(&x);
+    for (uint32_t dtype = ATTN_F32; dtype <= ATTN_F16; dtype++) {
+        if (!(test->kernel->dtypes & ATTN_BIT(dtype)))
+            continue;
+        for (int n = 0; n < CASES_PER_TOPIC; n++) {
+            struct example x;
+            draw_example(&x, test->topic, ((uint64_t)test->topic << 32) + (uint64_t)n);
+            judge(test->kernel, &x, dtype);
+            release_example(&x);
+        }
     }
 }
 
@@ -222,6 +307,7 @@ static void check_empty(void **state)
         problem.scale = 1.0f;
         problem.left = problem.right = INT64_MAX;
         problem.flags = ATTN_FLAG_PARTIAL;
+        problem.dtype = test->kernel->dtypes & ATTN_BIT(ATTN_F32) ? ATTN_F32 : ATTN_BF16;
         float q[2 * 40 * 5] = {0}, out[2 * 40 * 3], row_max[80], row_sum[80];
         memset(out, 0xff, sizeof out);
         struct attn_args args = {.q = {q, {1, 2, S_q, 5}, {0, 200, 5, 1}}, .row_max = row_max, .row_sum = row_sum};
@@ -325,18 +411,24 @@ int main(void)
     static const char *const names[] = {"plain",  "causal", "ragged", "masked", "extreme", "poisoned",
                                         "decode", "wide",   "empty",  "exp",    "tanh"};
     enum { TESTS = sizeof names / sizeof *names };
-    static const struct attn_kernel *const kernels[2] = {&attn_kernel_avx2, &attn_kernel_avx512};
-    static struct topic_test states[2][TESTS];
-    static char titles[2][TESTS][64];
-    struct CMUnitTest tests[2 * TESTS];
+    static const struct attn_kernel *const kernels[] = {&attn_kernel_avx2, &attn_kernel_avx512,
+                                                        &attn_kernel_avx512_bf16};
+    enum { KERNELS = sizeof kernels / sizeof *kernels };
+    static struct topic_test states[KERNELS][TESTS];
+    static char titles[KERNELS][TESTS][64];
+    struct CMUnitTest tests[KERNELS * TESTS];
     static const CMUnitTestFunction special[TESTS - TOPICS] = {check_empty, check_exp, check_tanh};
-    for (int k = 0; k < 2; k++)
+    size_t count = 0;
+    for (int k = 0; k < KERNELS; k++)
         for (int t = 0; t < TESTS; t++) {
+            const CMUnitTestFunction function = t < TOPICS ? check_topic : special[t - TOPICS];
+            /* functions of one float are tried in f32 */
+            if ((function == check_exp || function == check_tanh) && !(kernels[k]->dtypes & ATTN_BIT(ATTN_F32)))
+                continue;
             states[k][t] = (struct topic_test){kernels[k], (enum topic)t};
             snprintf(titles[k][t], sizeof titles[k][t], "%s: %s", kernels[k]->name, names[t]);
-            tests[k * TESTS + t] = (struct CMUnitTest){.name = titles[k][t],
-                                                       .test_func = t < TOPICS ? check_topic : special[t - TOPICS],
-                                                       .initial_state = &states[k][t]};
+            tests[count++] =
+                (struct CMUnitTest){.name = titles[k][t], .test_func = function, .initial_state = &states[k][t]};
         }
-    return cmocka_run_group_tests_name("simd", tests, NULL, NULL);
+    return _cmocka_run_group_tests("simd", tests, count, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * avx512: flash attention in f32, 16 floats a vector. Everything but the weights; any D and D_v, every mask.
+ * avx512: flash attention, 16 floats a vector. Everything but the weights; any D and D_v, every mask.
  *
  * Algorithm. Up to 64 query rows of one key head are vector lanes (flash/lanes.h): Q^T[d][64], scaled by scale *
  * log2(e), then a block of up to 192 keys at a time: scores = K . Q^T, online softmax with vertical operations only,
@@ -16,6 +16,7 @@
  *
  * Memory. Each K and V row is read once per 64 queries. Per thread 4 (64 (D + D_v) + 64 x 192) bytes: 80 KiB at D = 64,
  * a part of L2; per 24 FMAs it gives 256 bytes, 11 a cycle. The stream reads K and V once in all.
+ * bf16 and f16: a block of keys and values is converted first, which takes 4 x 192 (D + D_v) bytes more.
  *
  * gcc's -O2 and -O3, with and without -mtune=znver3, stay within each other's noise here (0.80-0.87 of the FMA peak at
  * S 2048, D 64, clang the same): unrolling and the order of DRAM reads are spelled out, so no flags of its own.
@@ -26,10 +27,11 @@ const struct attn_kernel attn_kernel_avx512 = {
     .abi = ATTN_ABI,
     .struct_size = sizeof(struct attn_kernel),
     .name = "avx512",
-    .summary = "flash attention in f32, queries as lanes of 16 floats; decode as a stream",
-    .isa = ATTN_ISA_AVX2 | ATTN_ISA_FMA | ATTN_ISA_AVX512F | ATTN_ISA_AVX512BW | ATTN_ISA_AVX512DQ | ATTN_ISA_AVX512VL,
+    .summary = "flash attention, queries as lanes of 16 floats; decode as a stream",
+    .isa = ATTN_ISA_AVX2 | ATTN_ISA_FMA | ATTN_ISA_F16C | ATTN_ISA_AVX512F | ATTN_ISA_AVX512BW | ATTN_ISA_AVX512DQ |
+           ATTN_ISA_AVX512VL,
     .rules = ATTN_BIT(ATTN_SCALED_DOT_PRODUCT),
-    .dtypes = ATTN_BIT(ATTN_F32),
+    .dtypes = ATTN_BIT(ATTN_F32) | ATTN_BIT(ATTN_BF16) | ATTN_BIT(ATTN_F16),
     .caps = ATTN_CAP_PARTIAL | ATTN_CAP_SPLIT_KEYS,
     .plan = flash_plan,
     .run = flash_run,

@@ -11,9 +11,14 @@
 #include "lanes.h"
 #include "stream.h"
 
-static inline const float *flash_row(const struct attn_tensor *tensor, int64_t b, int64_t h, int64_t i)
+/* Attention of 1..LANES_ROWS rows over the keys that they may see, such as lanes_attend. */
+typedef void flash_attend(const struct flash_form *form, const struct key_head *head, const struct query_row *rows,
+                          int count, float *scratch);
+
+static inline void *flash_row(const struct attn_tensor *tensor, uint32_t dtype, int64_t b, int64_t h, int64_t i)
 {
-    return (const float *)tensor->data + b * tensor->stride[0] + h * tensor->stride[1] + i * tensor->stride[2];
+    const int64_t index = b * tensor->stride[0] + h * tensor->stride[1] + i * tensor->stride[2];
+    return (char *)tensor->data + index * (int64_t)element_size(dtype);
 }
 
 SIMD_OUTLINE int flash_plan(const struct attn_problem *problem, int32_t threads, void *state, struct attn_plan *plan)
@@ -25,7 +30,7 @@ SIMD_OUTLINE int flash_plan(const struct attn_problem *problem, int32_t threads,
     /* short query blocks of a grouped key head are done together: as lanes, or while a key is close */
     if (problem->S_q < LANES_ROWS)
         plan->head_grain = problem->H / problem->H_kv;
-    const size_t lanes = lanes_scratch_floats(problem->D, problem->D_v);
+    const size_t lanes = lanes_scratch_floats(problem->dtype, problem->D, problem->D_v);
     const size_t stream = stream_scratch_floats(problem->D, problem->D_v);
     plan->thread_bytes = sizeof(float) * (lanes > stream ? lanes : stream);
     return 0;
@@ -34,9 +39,12 @@ SIMD_OUTLINE int flash_plan(const struct attn_problem *problem, int32_t threads,
 static inline struct flash_form flash_form(const struct attn_problem *problem, const struct attn_args *args)
 {
     struct flash_form form = {.D = problem->D, .D_v = problem->D_v, .softcap = problem->softcap};
+    form.dtype = problem->dtype;
+    form.out_dtype = problem->flags & ATTN_FLAG_PARTIAL ? ATTN_F32 : problem->dtype;
     form.natural = args->bias.data || problem->softcap > 0.0f;
     form.has_tile = args->bias.data || args->mask.data;
     form.query_scale = form.natural ? problem->scale : problem->scale * SIMD_LOG2_E;
+    form.score_scale = 1.0f;
     form.partial = (problem->flags & ATTN_FLAG_PARTIAL) != 0;
     form.row_max = args->row_max;
     form.row_sum = args->row_sum;
@@ -44,11 +52,13 @@ static inline struct flash_form flash_form(const struct attn_problem *problem, c
 }
 
 static inline struct query_row flash_query_row(const struct attn_problem *problem, const struct attn_args *args,
-                                               const struct attn_span *span, int64_t b, int64_t h, int64_t i)
+                                               const struct attn_span *span, const struct flash_form *form, int64_t b,
+                                               int64_t h, int64_t i)
 {
-    struct query_row row = {.q = flash_row(&args->q, b, h, i), .out = (float *)flash_row(&args->out, b, h, i)};
+    struct query_row row = {.q = flash_row(&args->q, form->dtype, b, h, i),
+                            .out = flash_row(&args->out, form->out_dtype, b, h, i)};
     if (args->bias.data)
-        row.bias = flash_row(&args->bias, b, h, i);
+        row.bias = flash_row(&args->bias, ATTN_F32, b, h, i);
     if (args->mask.data)
         row.mask = (const uint8_t *)args->mask.data + b * args->mask.stride[0] + h * args->mask.stride[1] +
                    i * args->mask.stride[2];
@@ -61,13 +71,13 @@ static inline struct query_row flash_query_row(const struct attn_problem *proble
  * nearly the same keys. */
 static inline void flash_heads(const struct attn_problem *problem, const struct attn_args *args,
                                const struct attn_span *span, const struct flash_form *form, int64_t b, int64_t h0,
-                               int64_t heads, float *scratch)
+                               int64_t heads, flash_attend *attend, float *scratch)
 {
     const int64_t key_head = h0 / (problem->H / problem->H_kv);
     struct key_head head = {.k_stride = args->k.stride[2], .v_stride = args->v.stride[2]};
     if (problem->S_kv > 0) {
-        head.k = flash_row(&args->k, b, key_head, 0);
-        head.v = flash_row(&args->v, b, key_head, 0);
+        head.k = flash_row(&args->k, form->dtype, b, key_head, 0);
+        head.v = flash_row(&args->v, form->dtype, b, key_head, 0);
     }
     const int64_t total = (span->q1 - span->q0) * heads;
     int64_t i = span->q0, h = h0;
@@ -75,7 +85,7 @@ static inline void flash_heads(const struct attn_problem *problem, const struct 
         struct query_row rows[LANES_ROWS];
         const int count = total - start < LANES_ROWS ? (int)(total - start) : LANES_ROWS;
         for (int r = 0; r < count; r++) {
-            rows[r] = flash_query_row(problem, args, span, b, h, i);
+            rows[r] = flash_query_row(problem, args, span, form, b, h, i);
             if (++h == h0 + heads) {
                 h = h0;
                 i++;
@@ -84,15 +94,14 @@ static inline void flash_heads(const struct attn_problem *problem, const struct 
         if (count <= STREAM_ROWS)
             stream_attend(form, &head, rows, count, scratch);
         else
-            lanes_attend(form, &head, rows, count, scratch);
+            attend(form, &head, rows, count, scratch);
     }
 }
 
-SIMD_OUTLINE int flash_run(const struct attn_problem *problem, const struct attn_args *args,
-                           const struct attn_span *span, int32_t phase, void *state, void *scratch)
+/* One span; attend does what is not done as a stream. */
+static inline int flash_span(const struct attn_problem *problem, const struct attn_args *args,
+                             const struct attn_span *span, flash_attend *attend, void *scratch)
 {
-    (void)phase;
-    (void)state;
     assert(problem->D > 0 && problem->H_kv > 0 && problem->H % problem->H_kv == 0);
     const struct flash_form form = flash_form(problem, args);
     const int64_t group = problem->H / problem->H_kv;
@@ -102,10 +111,18 @@ SIMD_OUTLINE int flash_run(const struct attn_problem *problem, const struct attn
         for (int64_t h = span->h0; h < span->h1; h += heads) {
             const int64_t group_end = (h / group + 1) * group;
             heads = !together ? 1 : (group_end < span->h1 ? group_end : span->h1) - h;
-            flash_heads(problem, args, span, &form, b, h, heads, scratch);
+            flash_heads(problem, args, span, &form, b, h, heads, attend, scratch);
         }
     }
     return 0;
+}
+
+SIMD_OUTLINE int flash_run(const struct attn_problem *problem, const struct attn_args *args,
+                           const struct attn_span *span, int32_t phase, void *state, void *scratch)
+{
+    (void)phase;
+    (void)state;
+    return flash_span(problem, args, span, lanes_attend, scratch);
 }
 
 #endif

@@ -4,7 +4,8 @@
  *
  * Q is transposed once into query[d][lane], scaled. A block of keys at a time: score[key][lane] = K . query; the
  * running maximum, the sum and the rescale are vertical vector operations; the weights overwrite the scores and are, as
- * they stand, the b of output[d][lane] += V . weight. K and V are read in place.
+ * they stand, the b of output[d][lane] += V . weight. K and V are read in place; a block of them in bf16 or f16 is
+ * converted once for all rows.
  */
 #ifndef KERNELS_FLASH_LANES_H
 #define KERNELS_FLASH_LANES_H
@@ -26,7 +27,6 @@ _Static_assert(LANES_KEYS % PRODUCT_ROWS == 0, "blocks of even size are rounded 
 /* A strip of rows as wide as the micro-kernel; lanes beyond the rows are computed and never written anywhere. */
 struct lane_block {
     const struct flash_form *form;
-    const struct key_head *head;
     const struct query_row *rows;
     int count, vectors;
     int64_t lanes;
@@ -41,24 +41,29 @@ struct lane_block {
     float last[LANES_STRIP] __attribute__((aligned(64)));
 };
 
-static inline size_t lanes_scratch_floats(int64_t D, int64_t D_v)
+/* Some keys as floats: key first + n is at k + n k_stride. */
+struct lane_keys {
+    const float *k, *v;
+    int64_t k_stride, v_stride, first;
+};
+
+static inline size_t lanes_scratch_floats(uint32_t dtype, int64_t D, int64_t D_v)
 {
-    return (size_t)(D + D_v) * LANES_ROWS + (size_t)LANES_KEYS * LANES_STRIP;
+    const size_t converted = dtype == ATTN_F32 ? 0 : (size_t)(D + D_v) * LANES_KEYS;
+    return (size_t)(D + D_v) * LANES_ROWS + (size_t)LANES_KEYS * LANES_STRIP + converted;
 }
 
 /* SIMD_LANES rows by SIMD_LANES columns of Q, scaled and turned; whole tiles know that they are. */
-SIMD_INLINE void lanes_load_query_tile(const struct query_row *rows, int present, int64_t d, int64_t columns,
-                                       simd_f32 scale, float *query, int64_t lanes)
+SIMD_INLINE void lanes_load_query_tile(uint32_t dtype, const struct query_row *rows, int present, int64_t d,
+                                       int64_t columns, simd_f32 scale, float *query, int64_t lanes)
 {
     simd_f32 tile[SIMD_LANES];
     SIMD_UNROLL
     for (int t = 0; t < SIMD_LANES; t++) {
         if (t >= present)
             tile[t] = simd_zero();
-        else if (columns == SIMD_LANES)
-            tile[t] = simd_mul(simd_load(rows[t].q + d), scale);
         else
-            tile[t] = simd_mul(simd_load_masked(rows[t].q + d, simd_first(columns)), scale);
+            tile[t] = simd_mul(load_elements(dtype, rows[t].q, d, columns), scale);
     }
     simd_transpose(tile);
     SIMD_UNROLL
@@ -67,7 +72,7 @@ SIMD_INLINE void lanes_load_query_tile(const struct query_row *rows, int present
             simd_store(query + (d + t) * lanes, tile[t]);
 }
 
-static inline void lanes_load_queries(struct lane_block *block)
+SIMD_INLINE void lanes_load_queries_as(uint32_t dtype, struct lane_block *block)
 {
     const int64_t D = block->form->D, lanes = block->lanes;
     const simd_f32 scale = simd_set(block->form->query_scale);
@@ -77,10 +82,25 @@ static inline void lanes_load_queries(struct lane_block *block)
         float *query = block->query + v * SIMD_LANES;
         for (int64_t d = 0; d < D; d += SIMD_LANES) {
             if (present >= SIMD_LANES && D - d >= SIMD_LANES)
-                lanes_load_query_tile(rows, SIMD_LANES, d, SIMD_LANES, scale, query, lanes);
+                lanes_load_query_tile(dtype, rows, SIMD_LANES, d, SIMD_LANES, scale, query, lanes);
             else
-                lanes_load_query_tile(rows, present, d, D - d < SIMD_LANES ? D - d : SIMD_LANES, scale, query, lanes);
+                lanes_load_query_tile(dtype, rows, present, d, D - d < SIMD_LANES ? D - d : SIMD_LANES, scale, query,
+                                      lanes);
         }
+    }
+}
+
+static inline void lanes_load_queries(struct lane_block *block)
+{
+    switch (block->form->dtype) {
+    case ATTN_BF16:
+        lanes_load_queries_as(ATTN_BF16, block);
+        break;
+    case ATTN_F16:
+        lanes_load_queries_as(ATTN_F16, block);
+        break;
+    default:
+        lanes_load_queries_as(ATTN_F32, block);
     }
 }
 
@@ -199,14 +219,15 @@ SIMD_OUTLINE void lanes_exponentiate(struct lane_block *block, int64_t n)
 }
 
 /* Whether every value of n keys from j0 that some row may not see is finite: 0 times it is 0 then. */
-static inline bool lanes_hidden_values_finite(const struct lane_block *block, int64_t j0, int64_t n)
+static inline bool lanes_hidden_values_finite(const struct lane_block *block, const struct lane_keys *keys, int64_t j0,
+                                              int64_t n)
 {
     const int64_t D_v = block->form->D_v;
     simd_f32 total = simd_zero();
     for (int64_t j = j0; j < j0 + n; j++) {
         if (j >= block->full_first && j < block->full_last)
             continue;
-        const float *value = block->head->v + j * block->head->v_stride;
+        const float *value = keys->v + (j - keys->first) * keys->v_stride;
         for (int64_t d = 0; d < D_v; d += SIMD_LANES) {
             const simd_f32 x =
                 D_v - d >= SIMD_LANES ? simd_load(value + d) : simd_load_masked(value + d, simd_first(D_v - d));
@@ -218,13 +239,14 @@ static inline bool lanes_hidden_values_finite(const struct lane_block *block, in
 }
 
 /* The value product key by key, each added to the rows that may see it only. */
-static inline void lanes_add_visible_values(struct lane_block *block, int64_t j0, int64_t n)
+static inline void lanes_add_visible_values(struct lane_block *block, const struct lane_keys *keys, int64_t j0,
+                                            int64_t n)
 {
     const int64_t D_v = block->form->D_v;
     if (!block->begun)
         memset(block->output, 0, sizeof(float) * (size_t)(D_v * block->lanes));
     for (int64_t j = 0; j < n; j++) {
-        const float *value = block->head->v + (j0 + j) * block->head->v_stride;
+        const float *value = keys->v + (j0 + j - keys->first) * keys->v_stride;
         const simd_f32 key = simd_set((float)j);
         for (int v = 0; v < block->vectors; v++) {
             const simd_mask visible = simd_and(simd_less_equal(simd_load(block->first + v * SIMD_LANES), key),
@@ -240,8 +262,8 @@ static inline void lanes_add_visible_values(struct lane_block *block, int64_t j0
 }
 
 /* SIMD_LANES columns of SIMD_LANES output rows, turned back and scaled; whole tiles know that they are. */
-SIMD_INLINE void lanes_store_tile(const float *output, int64_t lanes, simd_f32 factor, const struct query_row *rows,
-                                  int present, int64_t d, int64_t columns)
+SIMD_INLINE void lanes_store_tile(uint32_t dtype, const float *output, int64_t lanes, simd_f32 factor,
+                                  const struct query_row *rows, int present, int64_t d, int64_t columns)
 {
     const simd_mask empty = simd_equal(factor, simd_zero());
     simd_f32 tile[SIMD_LANES];
@@ -255,16 +277,12 @@ SIMD_INLINE void lanes_store_tile(const float *output, int64_t lanes, simd_f32 f
     simd_transpose(tile);
     SIMD_UNROLL
     for (int t = 0; t < SIMD_LANES; t++) {
-        if (t >= present)
-            continue;
-        if (columns == SIMD_LANES)
-            simd_store(rows[t].out + d, tile[t]);
-        else
-            simd_store_masked(rows[t].out + d, simd_first(columns), tile[t]);
+        if (t < present)
+            store_elements(dtype, rows[t].out, d, columns, tile[t]);
     }
 }
 
-static inline void lanes_store_rows(struct lane_block *block)
+SIMD_INLINE void lanes_store_rows_as(uint32_t dtype, struct lane_block *block)
 {
     const int64_t D_v = block->form->D_v, lanes = block->lanes;
     float factors[LANES_STRIP];
@@ -277,39 +295,53 @@ static inline void lanes_store_rows(struct lane_block *block)
         const float *output = block->output + v * SIMD_LANES;
         for (int64_t d = 0; d < D_v; d += SIMD_LANES) {
             if (present >= SIMD_LANES && D_v - d >= SIMD_LANES)
-                lanes_store_tile(output, lanes, factor, rows, SIMD_LANES, d, SIMD_LANES);
+                lanes_store_tile(dtype, output, lanes, factor, rows, SIMD_LANES, d, SIMD_LANES);
             else
-                lanes_store_tile(output, lanes, factor, rows, present, d, D_v - d < SIMD_LANES ? D_v - d : SIMD_LANES);
+                lanes_store_tile(dtype, output, lanes, factor, rows, present, d,
+                                 D_v - d < SIMD_LANES ? D_v - d : SIMD_LANES);
         }
     }
 }
 
+static inline void lanes_store_rows(struct lane_block *block)
+{
+    switch (block->form->out_dtype) {
+    case ATTN_BF16:
+        lanes_store_rows_as(ATTN_BF16, block);
+        break;
+    case ATTN_F16:
+        lanes_store_rows_as(ATTN_F16, block);
+        break;
+    default:
+        lanes_store_rows_as(ATTN_F32, block);
+    }
+}
+
 /* n <= LANES_KEYS keys from j0, some of which some row may see. */
-static inline void lanes_add_keys(struct lane_block *block, int64_t j0, int64_t n)
+static inline void lanes_add_keys(struct lane_block *block, const struct lane_keys *keys, int64_t j0, int64_t n)
 {
     const struct flash_form *form = block->form;
-    const struct key_head *head = block->head;
+    const float *k = keys->k + (j0 - keys->first) * keys->k_stride;
+    const float *v = keys->v + (j0 - keys->first) * keys->v_stride;
     const bool whole = j0 >= block->full_first && j0 + n <= block->full_last;
     for (int r = 0; r < block->lanes; r++)
         block->top[r] = -INFINITY;
-    score_product(head->k + j0 * head->k_stride, head->k_stride, n, form->D, block->query, block->vectors, block->score,
-                  block->top);
+    score_product(k, keys->k_stride, n, form->D, block->query, block->vectors, block->score, block->top);
     if (!whole || form->natural || form->has_tile) {
         lanes_set_ranges(block, j0, n);
         lanes_adjust_scores(block, j0, n);
     }
     lanes_raise_maximum(block);
     lanes_exponentiate(block, n);
-    if (whole || lanes_hidden_values_finite(block, j0, n))
-        value_product(head->v + j0 * head->v_stride, head->v_stride, n, form->D_v, block->score, block->vectors,
-                      block->output, block->begun);
+    if (whole || lanes_hidden_values_finite(block, keys, j0, n))
+        value_product(v, keys->v_stride, n, form->D_v, block->score, block->vectors, block->output, block->begun);
     else
-        lanes_add_visible_values(block, j0, n);
+        lanes_add_visible_values(block, keys, j0, n);
     block->begun = true;
 }
 
-/* Prepares one strip; scratch: its query and output, then the scores that all strips share. */
-static inline void lanes_begin(struct lane_block *block, float *scratch, float *score)
+/* Prepares one strip, all but its queries. */
+static inline void lanes_begin(struct lane_block *block, float *query, float *output, float *score)
 {
     rows_key_hull(block->rows, block->count, &block->begin, &block->end);
     block->begun = false;
@@ -322,15 +354,13 @@ static inline void lanes_begin(struct lane_block *block, float *scratch, float *
         block->full_first = row->first > block->full_first ? row->first : block->full_first;
         block->full_last = row->last < block->full_last ? row->last : block->full_last;
     }
-    block->query = scratch;
-    block->output = scratch + block->form->D * LANES_STRIP;
+    block->query = query;
+    block->output = output;
     block->score = score;
     for (int r = 0; r < block->lanes; r++) {
         block->max[r] = -INFINITY;
         block->sum[r] = 0.0f;
     }
-    if (block->begin < block->end)
-        lanes_load_queries(block);
 }
 
 static inline void lanes_end(struct lane_block *block)
@@ -345,8 +375,8 @@ static inline void lanes_end(struct lane_block *block)
 
 /* Attention of 1..LANES_ROWS rows over the keys that they may see, all strips of rows going through one block of keys
  * before the next. scratch: lanes_scratch_floats, 64-byte aligned. */
-static inline void lanes_attend(const struct flash_form *form, const struct key_head *head,
-                                const struct query_row *rows, int count, float *scratch)
+SIMD_OUTLINE void lanes_attend(const struct flash_form *form, const struct key_head *head, const struct query_row *rows,
+                               int count, float *scratch)
 {
     struct lane_block strips[LANES_STRIPS];
     const int used = (count + LANES_STRIP - 1) / LANES_STRIP;
@@ -354,12 +384,19 @@ static inline void lanes_attend(const struct flash_form *form, const struct key_
     for (int s = 0; s < used; s++) {
         const int left = count - s * LANES_STRIP;
         strips[s].form = form;
-        strips[s].head = head;
         strips[s].rows = rows + s * LANES_STRIP;
         strips[s].count = left < LANES_STRIP ? left : LANES_STRIP;
-        lanes_begin(&strips[s], scratch + s * (form->D + form->D_v) * LANES_STRIP, score);
+        float *query = scratch + s * (form->D + form->D_v) * LANES_STRIP;
+        lanes_begin(&strips[s], query, query + form->D * LANES_STRIP, score);
+        if (strips[s].begin < strips[s].end)
+            lanes_load_queries(&strips[s]);
     }
 
+    const bool convert = form->dtype != ATTN_F32;
+    float *converted_k = score + LANES_KEYS * LANES_STRIP, *converted_v = converted_k + LANES_KEYS * form->D;
+    struct lane_keys keys = {.k = head->k, .v = head->v, .k_stride = head->k_stride, .v_stride = head->v_stride};
+    if (convert)
+        keys = (struct lane_keys){.k = converted_k, .v = converted_v, .k_stride = form->D, .v_stride = form->D_v};
     int64_t begin, end;
     rows_key_hull(rows, count, &begin, &end);
     if (begin < end) {
@@ -367,13 +404,22 @@ static inline void lanes_attend(const struct flash_form *form, const struct key_
         const int64_t blocks = (end - begin + LANES_KEYS - 1) / LANES_KEYS;
         const int64_t even = (end - begin + blocks - 1) / blocks;
         const int64_t step = (even + PRODUCT_ROWS - 1) / PRODUCT_ROWS * PRODUCT_ROWS;
-        for (int64_t j0 = begin; j0 < end; j0 += step)
+        for (int64_t j0 = begin; j0 < end; j0 += step) {
+            if (convert) {
+                const int64_t n = end - j0 < step ? end - j0 : step;
+                elements_to_floats(form->dtype, element_at(form->dtype, head->k, j0 * head->k_stride), head->k_stride,
+                                   n, form->D, converted_k);
+                elements_to_floats(form->dtype, element_at(form->dtype, head->v, j0 * head->v_stride), head->v_stride,
+                                   n, form->D_v, converted_v);
+                keys.first = j0;
+            }
             for (int s = 0; s < used; s++) {
                 const int64_t from = strips[s].begin > j0 ? strips[s].begin : j0;
                 const int64_t to = strips[s].end < j0 + step ? strips[s].end : j0 + step;
                 if (from < to)
-                    lanes_add_keys(&strips[s], from, to - from);
+                    lanes_add_keys(&strips[s], &keys, from, to - from);
             }
+        }
     }
     for (int s = 0; s < used; s++)
         lanes_end(&strips[s]);

@@ -4,6 +4,9 @@
  * a is K (r a key, k a feature) or V (r a feature, k a key), broadcast element by element from where it lies; b is the
  * transposed query block or the weights. 6 rows by SIMD_TILE_VECTORS vectors of accumulators stay in registers: of the
  * 24 + 10 instructions a step of k with AVX-512 (12 + 8 with AVX2) 24 (12) are FMAs.
+ *
+ * With AVX512_BF16 an element of a and b can be a pair of bf16 instead, adjacent along k: the same loads and as many
+ * vdpbf16ps do twice the work.
  */
 #ifndef KERNELS_FLASH_PRODUCT_H
 #define KERNELS_FLASH_PRODUCT_H
@@ -15,16 +18,31 @@
 
 enum { PRODUCT_ROWS = 6 };
 
+/* 32 bits of a, one float or two bf16; rows of bf16 need not start at a multiple of 4 bytes. */
+typedef float product_word __attribute__((may_alias, aligned(2)));
+
 struct product {
-    const float *a;
+    const product_word *a;
     int64_t a_row, a_step; /* elements from one r, one k to the next */
     int64_t depth;         /* number of k, at least 1 */
     const float *b;
     float *c;
     int64_t lanes;   /* elements from one row of b and c to the next */
+    bool pairs;      /* a and b hold pairs of bf16 */
     bool accumulate; /* c is added to; else it is written */
     float *top;      /* [lanes] raised to the largest c (NaN passed over); NULL: not wanted */
 };
+
+/* sum + element * column, of floats or of pairs */
+SIMD_INLINE simd_f32 product_step(bool pairs, simd_f32 element, simd_f32 column, simd_f32 sum)
+{
+#if defined(__AVX512BF16__)
+    if (pairs)
+        return _mm512_dpbf16_ps(sum, (__m512bh)element, (__m512bh)column);
+#endif
+    (void)pairs;
+    return simd_fma(element, column, sum);
+}
 
 SIMD_INLINE void product_tile(const struct product *p, int rows, int vectors)
 {
@@ -36,7 +54,8 @@ SIMD_INLINE void product_tile(const struct product *p, int rows, int vectors)
             sum[r][v] = p->accumulate ? simd_load(p->c + r * p->lanes + v * SIMD_LANES) : simd_zero();
     }
 
-    const float *a = p->a, *b = p->b;
+    const product_word *a = p->a;
+    const float *b = p->b;
     const int64_t a_row = p->a_row, a_step = p->a_step, lanes = p->lanes;
     for (int64_t k = 0; k < p->depth; k++) {
         simd_f32 column[SIMD_TILE_VECTORS];
@@ -48,7 +67,7 @@ SIMD_INLINE void product_tile(const struct product *p, int rows, int vectors)
             simd_f32 element = simd_set(a[r * a_row]);
             SIMD_UNROLL
             for (int v = 0; v < vectors; v++)
-                sum[r][v] = simd_fma(element, column[v], sum[r][v]);
+                sum[r][v] = product_step(p->pairs, element, column[v], sum[r][v]);
         }
         a += a_step;
         b += lanes;

@@ -9,14 +9,16 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "../attn.h"
 #include "../simd_math.h"
+#include "elements.h"
 
 /* One query row of one head. */
 struct query_row {
-    const float *q;
-    float *out;
+    const void *q;       /* in the form's dtype */
+    void *out;           /* in its out_dtype */
     const float *bias;   /* of this row, by key; NULL: none */
     const uint8_t *mask; /* likewise */
     int64_t first, last; /* the keys it may see before mask and bias: first..last-1; none if first >= last */
@@ -25,7 +27,7 @@ struct query_row {
 
 /* The keys and values that a group of rows shares. */
 struct key_head {
-    const float *k, *v;
+    const void *k, *v;          /* in the form's dtype, from key 0 on */
     int64_t k_stride, v_stride; /* elements between keys */
 };
 
@@ -33,7 +35,9 @@ struct key_head {
  * so that exp needs no multiplication; in natural ones with softcap or bias (a bias of -FLT_MAX must not overflow). */
 struct flash_form {
     int64_t D, D_v;
+    uint32_t dtype, out_dtype;
     float query_scale; /* folded into q */
+    float score_scale; /* of the dot products where it is not, in natural units; else 1 */
     float softcap;     /* 0: none */
     bool natural;      /* unit of the scores */
     bool has_tile;     /* a mask or a bias is to be read */
@@ -100,14 +104,15 @@ static inline float row_factor(const struct flash_form *form, const struct query
 
 static inline void row_write_zero(const struct flash_form *form, const struct query_row *row)
 {
-    for (int64_t d = 0; d < form->D_v; d++)
-        row->out[d] = 0.0f;
+    memset(row->out, 0, (size_t)form->D_v * element_size(form->out_dtype));
     row_factor(form, row, -INFINITY, 0.0f);
 }
 
-/* Scores after the dot products: softcap only; bias and masks follow it. */
+/* Scores after the dot products: scale and softcap only; bias and masks follow. */
 SIMD_INLINE simd_f32 cap_score(const struct flash_form *form, simd_f32 score)
 {
+    if (form->score_scale != 1.0f)
+        score = simd_mul(score, simd_set(form->score_scale));
     if (form->softcap <= 0.0f)
         return score;
     simd_f32 cap = simd_set(form->softcap);

@@ -6,7 +6,7 @@
  * Rows of K are read strictly in order, each dotted with every query while it is close; SIMD_LANES of them are reduced
  * together by a transposing add tree. A block of scores comes before its values; rows of V are then read in order and
  * added to outputs in registers. Memory sees one long run at a time, which is what its prefetchers follow; a handful
- * of keys re-read for the next query come from L1.
+ * of keys re-read for the next query come from L1. bf16 and f16 become f32 in registers.
  */
 #ifndef KERNELS_FLASH_STREAM_H
 #define KERNELS_FLASH_STREAM_H
@@ -39,9 +39,9 @@ static inline size_t stream_scratch_floats(int64_t D, int64_t D_v)
 
 /* fresh: a load that no other one is moved over. Lines that come from DRAM must be asked for in their order: compilers
  * shuffle a handful of independent loads, and that alone costs up to a third of the bandwidth. */
-SIMD_INLINE simd_f32 stream_vector(bool fresh, const float *p)
+SIMD_INLINE simd_f32 stream_vector(uint32_t dtype, bool fresh, const void *row, int64_t index)
 {
-    simd_f32 x = simd_load(p);
+    simd_f32 x = load_elements(dtype, row, index, SIMD_LANES);
     if (fresh)
         __asm__ volatile("" : "+v"(x) : : "memory");
     return x;
@@ -51,12 +51,11 @@ SIMD_INLINE simd_f32 stream_vector(bool fresh, const float *p)
  * vectors where it is known and D is a multiple of them, else 0. fresh: these rows are read for the first time; the
  * query then comes from L1 beside every vector of K, since with both the order and the pace of the loads right a core
  * draws 1.0 of its DRAM bandwidth, with the query in registers 0.8. Rows that are close want it in registers. */
-SIMD_INLINE void stream_dot_rows(int64_t D, int vectors, bool fresh, const float *query, const float *k,
+SIMD_INLINE void stream_dot_rows(uint32_t dtype, int64_t D, int vectors, bool fresh, const float *query, const void *k,
                                  int64_t k_stride, int64_t count, float *score)
 {
     const int64_t whole = vectors ? vectors : D / SIMD_LANES;
     const int64_t rest = vectors ? 0 : D % SIMD_LANES;
-    const simd_mask tail = simd_first(rest);
     const bool held = !fresh && vectors && vectors + SIMD_LANES + 4 <= SIMD_REGISTERS;
     simd_f32 kept[SIMD_REGISTERS], sum[SIMD_LANES];
     if (held) {
@@ -66,46 +65,58 @@ SIMD_INLINE void stream_dot_rows(int64_t D, int vectors, bool fresh, const float
     }
     SIMD_UNROLL
     for (int t = 0; t < SIMD_LANES; t++) {
-        const float *row = k + (t < count ? t : count - 1) * k_stride;
+        const void *row = element_at(dtype, k, (t < count ? t : count - 1) * k_stride);
         simd_f32 part[2] = {simd_zero(), simd_zero()};
         if (vectors) {
             SIMD_UNROLL
             for (int c = 0; c < vectors; c++)
                 part[c % 2] = simd_fma(held ? kept[c] : simd_load(query + c * SIMD_LANES),
-                                       stream_vector(fresh, row + c * SIMD_LANES), part[c % 2]);
+                                       stream_vector(dtype, fresh, row, c * SIMD_LANES), part[c % 2]);
         } else {
             for (int64_t c = 0; c < whole; c++)
-                part[0] =
-                    simd_fma(simd_load(query + c * SIMD_LANES), stream_vector(fresh, row + c * SIMD_LANES), part[0]);
+                part[0] = simd_fma(simd_load(query + c * SIMD_LANES), stream_vector(dtype, fresh, row, c * SIMD_LANES),
+                                   part[0]);
         }
         if (rest)
-            part[1] = simd_fma(simd_load(query + whole * SIMD_LANES), simd_load_masked(row + whole * SIMD_LANES, tail),
-                               part[1]);
+            part[1] = simd_fma(simd_load(query + whole * SIMD_LANES),
+                               load_elements(dtype, row, whole * SIMD_LANES, rest), part[1]);
         sum[t] = simd_add(part[0], part[1]);
     }
     simd_store(score, simd_sum_rows(sum));
 }
 
-SIMD_INLINE void stream_scores(int64_t D, int vectors, const struct stream_row *states, const struct query_row *rows,
-                               int count, const struct key_head *head, int64_t j0, int64_t n)
+SIMD_INLINE void stream_scores_of(uint32_t dtype, int64_t D, int vectors, const struct stream_row *states,
+                                  const struct query_row *rows, int count, const struct key_head *head, int64_t j0,
+                                  int64_t n)
 {
     for (int64_t j = 0; j < n; j += SIMD_LANES) {
         const int64_t keys = n - j < SIMD_LANES ? n - j : SIMD_LANES;
-        const float *k = head->k + (j0 + j) * head->k_stride;
+        const void *k = element_at(dtype, head->k, (j0 + j) * head->k_stride);
         bool fresh = true;
         for (int r = 0; r < count; r++) {
             if (j0 + j + keys <= rows[r].first || j0 + j >= rows[r].last)
                 continue;
             float *score = states[r].score + j;
             if (keys < SIMD_LANES)
-                stream_dot_rows(D, 0, true, states[r].query, k, head->k_stride, keys, score);
+                stream_dot_rows(dtype, D, 0, true, states[r].query, k, head->k_stride, keys, score);
             else if (fresh)
-                stream_dot_rows(D, vectors, true, states[r].query, k, head->k_stride, SIMD_LANES, score);
+                stream_dot_rows(dtype, D, vectors, true, states[r].query, k, head->k_stride, SIMD_LANES, score);
             else
-                stream_dot_rows(D, vectors, false, states[r].query, k, head->k_stride, SIMD_LANES, score);
+                stream_dot_rows(dtype, D, vectors, false, states[r].query, k, head->k_stride, SIMD_LANES, score);
             fresh = false;
         }
     }
+}
+
+SIMD_INLINE void stream_scores(uint32_t dtype, int64_t D, const struct stream_row *states, const struct query_row *rows,
+                               int count, const struct key_head *head, int64_t j0, int64_t n)
+{
+    if (D == 128)
+        stream_scores_of(dtype, D, 128 / SIMD_LANES, states, rows, count, head, j0, n);
+    else if (D == 64)
+        stream_scores_of(dtype, D, 64 / SIMD_LANES, states, rows, count, head, j0, n);
+    else
+        stream_scores_of(dtype, D, 0, states, rows, count, head, j0, n);
 }
 
 /* Scores a..b-1 (counted from key j0; n keys lie in this block) of one row become weights; maximum, sum and output
@@ -148,15 +159,16 @@ static inline void stream_softmax(const struct flash_form *form, const struct qu
 
 /* Reads one element of every line of `keys` rows in order, so that what then goes through them in pieces finds them
  * close. */
-static inline void stream_touch(const float *v, int64_t v_stride, int64_t keys, int64_t D_v)
+static inline void stream_touch(uint32_t dtype, const void *v, int64_t v_stride, int64_t keys, int64_t D_v)
 {
+    const int64_t line = 64 / (int64_t)element_size(dtype);
     for (int64_t j = 0; j < keys; j++)
-        for (int64_t d = 0; d < D_v; d += 16)
-            __asm__ volatile("" : : "r"(v[j * v_stride + d]) : "memory");
+        for (int64_t d = 0; d < D_v; d += line)
+            __asm__ volatile("" : : "r"(*(const char *)element_at(dtype, v, j * v_stride + d)) : "memory");
 }
 
-/* output += weight[j] v[j] for `vectors` vectors of columns; the last of them may be cut short by tail. */
-SIMD_INLINE void stream_add_panel(int vectors, bool cut, simd_mask tail, const float *weight, const float *v,
+/* output += weight[j] v[j] for `vectors` vectors of columns of width elements each; only a single one is cut short. */
+SIMD_INLINE void stream_add_panel(uint32_t dtype, int vectors, int64_t width, const float *weight, const void *v,
                                   int64_t v_stride, int64_t keys, float *output)
 {
     simd_f32 sum[STREAM_PANEL];
@@ -167,37 +179,35 @@ SIMD_INLINE void stream_add_panel(int vectors, bool cut, simd_mask tail, const f
         const simd_f32 w = simd_set(weight[j]);
         SIMD_UNROLL
         for (int c = 0; c < vectors; c++)
-            sum[c] =
-                simd_fma(w, cut ? simd_load_masked(v + c * SIMD_LANES, tail) : simd_load(v + c * SIMD_LANES), sum[c]);
-        v += v_stride;
+            sum[c] = simd_fma(w, load_elements(dtype, v, c * SIMD_LANES, width), sum[c]);
+        v = element_at(dtype, v, v_stride);
     }
     SIMD_UNROLL
     for (int c = 0; c < vectors; c++)
         simd_store(output + c * SIMD_LANES, sum[c]);
 }
 
-static inline void stream_add_values(int64_t D_v, const float *weight, const float *v, int64_t v_stride, int64_t keys,
-                                     float *output)
+SIMD_INLINE void stream_add_values(uint32_t dtype, int64_t D_v, const float *weight, const void *v, int64_t v_stride,
+                                   int64_t keys, float *output)
 {
-    const simd_mask all = simd_first(SIMD_LANES);
     int64_t c = 0;
     for (; D_v - c >= 8 * SIMD_LANES; c += 8 * SIMD_LANES)
-        stream_add_panel(8, false, all, weight, v + c, v_stride, keys, output + c);
+        stream_add_panel(dtype, 8, SIMD_LANES, weight, element_at(dtype, v, c), v_stride, keys, output + c);
     if (D_v - c >= 4 * SIMD_LANES) {
-        stream_add_panel(4, false, all, weight, v + c, v_stride, keys, output + c);
+        stream_add_panel(dtype, 4, SIMD_LANES, weight, element_at(dtype, v, c), v_stride, keys, output + c);
         c += 4 * SIMD_LANES;
     }
     for (; D_v - c >= SIMD_LANES; c += SIMD_LANES)
-        stream_add_panel(1, false, all, weight, v + c, v_stride, keys, output + c);
+        stream_add_panel(dtype, 1, SIMD_LANES, weight, element_at(dtype, v, c), v_stride, keys, output + c);
     if (c < D_v)
-        stream_add_panel(1, true, simd_first(D_v - c), weight, v + c, v_stride, keys, output + c);
+        stream_add_panel(dtype, 1, D_v - c, weight, element_at(dtype, v, c), v_stride, keys, output + c);
 }
 
 static inline void stream_load_query(const struct flash_form *form, const struct query_row *row, float *query)
 {
     const simd_f32 scale = simd_set(form->query_scale);
     for (int64_t d = 0; d < form->D; d += SIMD_LANES)
-        simd_store(query + d, simd_mul(simd_load_masked(row->q + d, simd_first(form->D - d)), scale));
+        simd_store(query + d, simd_mul(load_elements(form->dtype, row->q, d, form->D - d), scale));
 }
 
 static inline void stream_store_row(const struct flash_form *form, const struct query_row *row,
@@ -206,7 +216,56 @@ static inline void stream_store_row(const struct flash_form *form, const struct 
     const float factor = row_factor(form, row, state->max, state->sum);
     for (int64_t d = 0; d < form->D_v; d += SIMD_LANES) {
         const simd_f32 output = factor == 0.0f ? simd_zero() : simd_mul(simd_load(state->output + d), simd_set(factor));
-        simd_store_masked(row->out + d, simd_first(form->D_v - d), output);
+        store_elements(form->out_dtype, row->out, d, form->D_v - d, output);
+    }
+}
+
+/* The keys begin..end-1, block by block. */
+SIMD_INLINE void stream_keys_as(uint32_t dtype, const struct flash_form *form, const struct key_head *head,
+                                const struct query_row *rows, int count, struct stream_row *states, int64_t begin,
+                                int64_t end)
+{
+    for (int64_t j0 = begin; j0 < end; j0 += STREAM_KEYS) {
+        const int64_t n = end - j0 < STREAM_KEYS ? end - j0 : STREAM_KEYS;
+        stream_scores(dtype, form->D, states, rows, count, head, j0, n);
+
+        int64_t a[STREAM_ROWS], b[STREAM_ROWS];
+        for (int r = 0; r < count; r++) {
+            a[r] = rows[r].first > j0 ? rows[r].first - j0 : 0;
+            b[r] = rows[r].last < j0 + n ? rows[r].last - j0 : n;
+            if (a[r] < b[r])
+                stream_softmax(form, &rows[r], &states[r], j0, n, a[r], b[r]);
+        }
+        for (int64_t j = 0; j < n; j += STREAM_VALUE_KEYS) {
+            const int64_t keys = n - j < STREAM_VALUE_KEYS ? n - j : STREAM_VALUE_KEYS;
+            if (form->D_v > STREAM_PANEL * SIMD_LANES)
+                stream_touch(dtype, element_at(dtype, head->v, (j0 + j) * head->v_stride), head->v_stride, keys,
+                             form->D_v);
+            for (int r = 0; r < count; r++) {
+                /* only keys that this row may see: what lies in the others must not meet a weight of 0 */
+                const int64_t from = a[r] > j ? a[r] : j;
+                const int64_t to = b[r] < j + keys ? b[r] : j + keys;
+                if (from < to)
+                    stream_add_values(dtype, form->D_v, states[r].score + from,
+                                      element_at(dtype, head->v, (j0 + from) * head->v_stride), head->v_stride,
+                                      to - from, states[r].output);
+            }
+        }
+    }
+}
+
+SIMD_OUTLINE void stream_keys(const struct flash_form *form, const struct key_head *head, const struct query_row *rows,
+                              int count, struct stream_row *states, int64_t begin, int64_t end)
+{
+    switch (form->dtype) {
+    case ATTN_BF16:
+        stream_keys_as(ATTN_BF16, form, head, rows, count, states, begin, end);
+        break;
+    case ATTN_F16:
+        stream_keys_as(ATTN_F16, form, head, rows, count, states, begin, end);
+        break;
+    default:
+        stream_keys_as(ATTN_F32, form, head, rows, count, states, begin, end);
     }
 }
 
@@ -227,36 +286,7 @@ static inline void stream_attend(const struct flash_form *form, const struct key
         memset(states[r].output, 0, sizeof(float) * (size_t)D_v);
     }
 
-    for (int64_t j0 = begin; j0 < end; j0 += STREAM_KEYS) {
-        const int64_t n = end - j0 < STREAM_KEYS ? end - j0 : STREAM_KEYS;
-        if (form->D == 128)
-            stream_scores(form->D, 128 / SIMD_LANES, states, rows, count, head, j0, n);
-        else if (form->D == 64)
-            stream_scores(form->D, 64 / SIMD_LANES, states, rows, count, head, j0, n);
-        else
-            stream_scores(form->D, 0, states, rows, count, head, j0, n);
-
-        int64_t a[STREAM_ROWS], b[STREAM_ROWS];
-        for (int r = 0; r < count; r++) {
-            a[r] = rows[r].first > j0 ? rows[r].first - j0 : 0;
-            b[r] = rows[r].last < j0 + n ? rows[r].last - j0 : n;
-            if (a[r] < b[r])
-                stream_softmax(form, &rows[r], &states[r], j0, n, a[r], b[r]);
-        }
-        for (int64_t j = 0; j < n; j += STREAM_VALUE_KEYS) {
-            const int64_t keys = n - j < STREAM_VALUE_KEYS ? n - j : STREAM_VALUE_KEYS;
-            if (form->D_v > STREAM_PANEL * SIMD_LANES)
-                stream_touch(head->v + (j0 + j) * head->v_stride, head->v_stride, keys, form->D_v);
-            for (int r = 0; r < count; r++) {
-                /* only keys that this row may see: what lies in the others must not meet a weight of 0 */
-                const int64_t from = a[r] > j ? a[r] : j;
-                const int64_t to = b[r] < j + keys ? b[r] : j + keys;
-                if (from < to)
-                    stream_add_values(form->D_v, states[r].score + from, head->v + (j0 + from) * head->v_stride,
-                                      head->v_stride, to - from, states[r].output);
-            }
-        }
-    }
+    stream_keys(form, head, rows, count, states, begin, end);
     for (int r = 0; r < count; r++)
         stream_store_row(form, &rows[r], &states[r]);
 }

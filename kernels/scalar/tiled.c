@@ -7,10 +7,10 @@
  * operations, and the tile is just the layout that out[d][lane] += v[j][d] * p[j][lane] wants. Scale and log2(e) are
  * folded into q, and all exponentials are powers of two.
  * Tiling: 128 keys x 64 queries. The strips of a block take turns on one block of keys, which stays in the cache.
- * Registers (16 of four floats): two rows (keys, or columns of v) x 4 vectors = 8 sums, the rows' 2 broadcasts, an
- * operand, a product.
- * Memory: k and v are read in place, once for every 64 queries; nothing of size S_q x S_kv is stored but the weights
- * where they are asked for: then the raw scores go to args.weights and become weights when the row's sum is known.
+ * Registers: product_portable.h.
+ * Memory: k and v are read in place (bf16 and f16: a block converted at a time), once for every 64 queries; nothing of
+ * size S_q x S_kv is stored but the weights where they are asked for: then the raw scores go to args.weights and become
+ * weights when the row's sum is known.
  *
  * Keys that only some rows of a strip may see (diagonal, window edges): their scores are replaced, never computed
  * with; and their values are looked at first, since 0 * NaN would reach rows that must not see them.
@@ -18,9 +18,10 @@
 #include <assert.h>
 
 #include "../attn.h"
-#include "../simd_portable.h"
+#include "../elements_portable.h"
+#include "../product_portable.h"
 
-enum { LANES = 4, STRIP = 16, QUERY_BLOCK = 64, STRIPS = QUERY_BLOCK / STRIP, KEY_BLOCK = 128 };
+enum { STRIP = 16, QUERY_BLOCK = 64, STRIPS = QUERY_BLOCK / STRIP, KEY_BLOCK = 128 };
 
 #define LOG2_E 0x1.715476p+0f
 #define LN_2 0x1.62e43p-1f
@@ -29,10 +30,14 @@ enum { LANES = 4, STRIP = 16, QUERY_BLOCK = 64, STRIPS = QUERY_BLOCK / STRIP, KE
 struct view {
     const struct attn_problem *problem;
     const struct attn_args *args;
-    const float *k, *v, *bias; /* of this head; bias, mask: NULL where absent */
+    const float *k, *v; /* key first + n is at k + n k_stride, and so on */
+    int64_t k_stride, v_stride, first;
+    const float *bias; /* of this head; bias, mask: NULL where absent */
     const uint8_t *mask;
     float *weights;
-    float *tile; /* [KEY_BLOCK][lanes]: scores, then unnormalised weights */
+    float *tile;                      /* [KEY_BLOCK][lanes]: scores, then unnormalised weights */
+    float *converted_q;               /* [LANES][D] */
+    float *converted_k, *converted_v; /* [KEY_BLOCK][D], [KEY_BLOCK][D_v]; not for f32 */
     int64_t b, h, k0, k1;
 };
 
@@ -76,88 +81,6 @@ static void visible(const struct view *view, int64_t i, int64_t *first, int64_t 
         *last = clamp(position + problem->right + 1, view->k0, end);
     if (*last < *first)
         *last = *first;
-}
-
-/* ---- the two products ---------------------------------------------------------------- */
-
-/* tile[key][lanes] = k[key][.] . q[.][lanes] for a few keys. */
-SIMD_INLINE void score_keys(const int keys, const int vectors, const float *k, int64_t stride, const float *q,
-                            int64_t D, float *tile)
-{
-    const int lanes = vectors * LANES;
-    f32x4 sum[4][4];
-    for (int key = 0; key < keys; key++)
-        for (int c = 0; c < vectors; c++)
-            sum[key][c] = f32x4_all(0);
-    int64_t d = 0;
-    for (; d + 4 <= D; d += 4) {
-        f32x4 row[4];
-        for (int key = 0; key < keys; key++)
-            row[key] = f32x4_load_unaligned(k + key * stride + d);
-        for (int step = 0; step < 4; step++) {
-            f32x4 factor[4];
-            for (int key = 0; key < keys; key++)
-                factor[key] = f32x4_element(row[key], step);
-            for (int c = 0; c < vectors; c++) {
-                f32x4 query = f32x4_load(q + (d + step) * lanes + c * LANES);
-                for (int key = 0; key < keys; key++)
-                    sum[key][c] += factor[key] * query;
-            }
-        }
-    }
-    for (; d < D; d++)
-        for (int key = 0; key < keys; key++)
-            for (int c = 0; c < vectors; c++)
-                sum[key][c] += f32x4_all(k[key * stride + d]) * f32x4_load(q + d * lanes + c * LANES);
-    for (int key = 0; key < keys; key++)
-        for (int c = 0; c < vectors; c++)
-            f32x4_store(tile + key * lanes + c * LANES, sum[key][c]);
-}
-
-SIMD_INLINE void score_tile(const int vectors, const float *k, int64_t stride, const float *q, int64_t D, int64_t keys,
-                            float *tile)
-{
-    const int lanes = vectors * LANES, together = vectors == 4 ? 2 : 4;
-    int64_t key = 0;
-    for (; key + together <= keys; key += together)
-        score_keys(together, vectors, k + key * stride, stride, q, D, tile + key * lanes);
-    for (; key < keys; key++)
-        score_keys(1, vectors, k + key * stride, stride, q, D, tile + key * lanes);
-}
-
-/* out[column][lanes] += v[.][column] * tile[.][lanes] for a few columns. */
-SIMD_INLINE void add_columns(const int columns, const int vectors, const float *v, int64_t stride, const float *tile,
-                             int64_t keys, float *out)
-{
-    const int lanes = vectors * LANES;
-    f32x4 sum[4][4];
-    for (int column = 0; column < columns; column++)
-        for (int c = 0; c < vectors; c++)
-            sum[column][c] = f32x4_load(out + column * lanes + c * LANES);
-    for (int64_t key = 0; key < keys; key++) {
-        f32x4 factor[4];
-        for (int column = 0; column < columns; column++)
-            factor[column] = f32x4_all(v[key * stride + column]);
-        for (int c = 0; c < vectors; c++) {
-            f32x4 weight = f32x4_load(tile + key * lanes + c * LANES);
-            for (int column = 0; column < columns; column++)
-                sum[column][c] += factor[column] * weight;
-        }
-    }
-    for (int column = 0; column < columns; column++)
-        for (int c = 0; c < vectors; c++)
-            f32x4_store(out + column * lanes + c * LANES, sum[column][c]);
-}
-
-SIMD_INLINE void add_values(const int vectors, const float *v, int64_t stride, const float *tile, int64_t keys,
-                            int64_t D_v, float *out)
-{
-    const int lanes = vectors * LANES, together = vectors == 4 ? 2 : 4;
-    int64_t d = 0;
-    for (; d + together <= D_v; d += together)
-        add_columns(together, vectors, v + d, stride, tile, keys, out + d * lanes);
-    for (; d < D_v; d++)
-        add_columns(1, vectors, v + d, stride, tile, keys, out + d * lanes);
 }
 
 /* Softcap, after which scores are in units of log2. */
@@ -257,7 +180,7 @@ static bool finite_values(const struct view *view, int64_t j0, int64_t j1)
     bool finite = true;
     for (int64_t j = j0; j < j1; j++)
         for (int64_t d = 0; d < view->problem->D_v; d++)
-            finite &= isfinite(view->v[j * view->args->v.stride[2] + d]);
+            finite &= isfinite(view->v[(j - view->first) * view->v_stride + d]);
     return finite;
 }
 
@@ -271,20 +194,22 @@ static void add_values_by_row(const struct view *view, const struct strip *strip
         visible(view, strip->i0 + row, &first, &last);
         for (int64_t j = first > j0 ? first : j0; j < least(last, j1); j++)
             for (int64_t d = 0; d < view->problem->D_v; d++)
-                strip->out[d * lanes + row] += tile[(j - j0) * lanes + row] * view->v[j * view->args->v.stride[2] + d];
+                strip->out[d * lanes + row] +=
+                    tile[(j - j0) * lanes + row] * view->v[(j - view->first) * view->v_stride + d];
     }
 }
 
 SIMD_INLINE void attend_tile(const int vectors, const struct view *view, struct strip *strip, int64_t j0, int64_t j1)
 {
     const struct attn_problem *problem = view->problem;
-    const int64_t k_stride = view->args->k.stride[2], v_stride = view->args->v.stride[2], D_v = problem->D_v;
+    const int64_t k_stride = view->k_stride, v_stride = view->v_stride, D_v = problem->D_v;
+    const float *k = view->k + (j0 - view->first) * k_stride, *v = view->v + (j0 - view->first) * v_stride;
     const int lanes = vectors * LANES;
     /* Keys j0..inner0 and inner1..j1 are hidden from some row. */
     const int64_t inner0 = clamp(strip->inner0, j0, j1), inner1 = clamp(strip->inner1, inner0, j1);
     float *tile = view->tile;
 
-    score_tile(vectors, view->k + j0 * k_stride, k_stride, strip->q, problem->D, j1 - j0, tile);
+    score_tile(vectors, k, k_stride, strip->q, problem->D, j1 - j0, tile);
     if (problem->softcap > 0)
         cap_scores(problem->softcap, tile, (j1 - j0) * lanes);
     if (inner0 > j0 || inner1 < j1)
@@ -298,10 +223,10 @@ SIMD_INLINE void attend_tile(const int vectors, const struct view *view, struct 
 
     soften(vectors, strip, tile, j1 - j0, D_v);
     if ((inner0 == j0 || finite_values(view, j0, inner0)) && (inner1 == j1 || finite_values(view, inner1, j1))) {
-        add_values(vectors, view->v + j0 * v_stride, v_stride, tile, j1 - j0, D_v, strip->out);
+        add_values(vectors, v, v_stride, tile, j1 - j0, D_v, strip->out);
     } else {
         add_values_by_row(view, strip, tile, j0, inner0);
-        add_values(vectors, view->v + inner0 * v_stride, v_stride, tile + (inner0 - j0) * lanes, inner1 - inner0, D_v,
+        add_values(vectors, v + (inner0 - j0) * v_stride, v_stride, tile + (inner0 - j0) * lanes, inner1 - inner0, D_v,
                    strip->out);
         add_values_by_row(view, strip, tile + (inner1 - j0) * lanes, inner1, j1);
     }
@@ -313,14 +238,16 @@ SIMD_INLINE void attend_tile(const int vectors, const struct view *view, struct 
 static void load_queries(const struct view *view, struct strip *strip)
 {
     const struct attn_problem *problem = view->problem;
-    const struct attn_tensor *t = &view->args->q;
-    const float *q = (const float *)t->data + of_head(t, view->b, view->h);
+    const uint32_t dtype = problem->dtype;
     const float scale = problem->softcap > 0 ? problem->scale / problem->softcap : problem->scale * LOG2_E;
     const int lanes = strip->vectors * LANES;
     for (int lane0 = 0; lane0 < lanes; lane0 += LANES) {
         const float *from[LANES];
-        for (int lane = 0; lane < LANES; lane++) /* lanes without a query repeat the last one; they are never stored */
-            from[lane] = q + (strip->i0 + least(lane0 + lane, strip->rows - 1)) * t->stride[2];
+        for (int lane = 0; lane < LANES; lane++) { /* lanes without a query repeat the last one; never stored */
+            const int64_t i = strip->i0 + least(lane0 + lane, strip->rows - 1);
+            from[lane] = read_elements(dtype, row_in(&view->args->q, dtype, view->b, view->h, i), problem->D,
+                                       view->converted_q + lane * problem->D);
+        }
         int64_t d = 0;
         for (; d + 4 <= problem->D; d += 4) {
             f32x4 row[4];
@@ -387,18 +314,17 @@ static void finish_weights(const struct view *view, const struct strip *strip, i
 static void end_strip(const struct view *view, const struct strip *strip, int64_t split)
 {
     const struct attn_problem *problem = view->problem;
-    const struct attn_tensor *t = &view->args->out;
-    float *out = (float *)t->data + of_head(t, view->b, view->h);
     const bool partial = problem->flags & ATTN_FLAG_PARTIAL;
+    const uint32_t dtype = partial ? ATTN_F32 : problem->dtype;
     const int lanes = strip->vectors * LANES;
     for (int row = 0; row < strip->rows; row++) {
-        float *to = out + (strip->i0 + row) * t->stride[2];
+        void *to = row_in(&view->args->out, dtype, view->b, view->h, strip->i0 + row);
         const bool seen = strip->seen[row];
         /* Every allowed score is -inf: the quotient is 0 / 0, whatever the sum says. */
         const float sum = seen && strip->max[row] == -INFINITY ? NAN : strip->sum[row];
         const float inverse = partial && !isnan(sum) ? 1 : 1 / sum;
         for (int64_t d = 0; d < problem->D_v; d++)
-            to[d] = seen ? strip->out[d * lanes + row] * inverse : 0;
+            write_element(dtype, to, d, seen ? strip->out[d * lanes + row] * inverse : 0);
         if (partial) {
             int64_t index = ((split * problem->B + view->b) * problem->H + view->h) * problem->S_q + strip->i0 + row;
             view->args->row_max[index] = seen ? strip->max[row] * LN_2 : -INFINITY;
@@ -409,7 +335,22 @@ static void end_strip(const struct view *view, const struct strip *strip, int64_
     }
 }
 
-static void attend_block(const struct view *view, int64_t i0, int64_t i1, int64_t split, float *scratch)
+/* Keys j0..j1 of a head in bf16 or f16, as floats. */
+static void convert_keys(struct view *view, int64_t j0, int64_t j1)
+{
+    const struct attn_problem *problem = view->problem;
+    const int64_t key_head = view->h / (problem->H / problem->H_kv);
+    for (int64_t j = j0; j < j1; j++) {
+        const uint32_t dtype = problem->dtype;
+        read_elements(dtype, row_in(&view->args->k, dtype, view->b, key_head, j), problem->D,
+                      view->converted_k + (j - j0) * problem->D);
+        read_elements(dtype, row_in(&view->args->v, dtype, view->b, key_head, j), problem->D_v,
+                      view->converted_v + (j - j0) * problem->D_v);
+    }
+    view->first = j0;
+}
+
+static void attend_block(struct view *view, int64_t i0, int64_t i1, int64_t split, float *scratch)
 {
     const struct attn_problem *problem = view->problem;
     struct strip strips[STRIPS];
@@ -424,7 +365,12 @@ static void attend_block(const struct view *view, int64_t i0, int64_t i1, int64_
         scratch = strip->out + problem->D_v * STRIP;
         begin_strip(view, strip, i, least(i + STRIP, i1));
     }
-    for (int64_t j = strips[0].first; j < strips[count - 1].last; j += KEY_BLOCK) {
+    int64_t begin, end, other; /* of the first and the last row, both rise with the row */
+    visible(view, i0, &begin, &other);
+    visible(view, i1 - 1, &other, &end);
+    for (int64_t j = begin; j < end; j += KEY_BLOCK) {
+        if (problem->dtype != ATTN_F32)
+            convert_keys(view, j, least(j + KEY_BLOCK, end));
         for (int n = 0; n < count; n++) {
             struct strip *strip = &strips[n];
             const int64_t j0 = j > strip->first ? j : strip->first, j1 = least(j + KEY_BLOCK, strip->last);
@@ -448,8 +394,10 @@ static int plan(const struct attn_problem *problem, int32_t threads, void *state
     (void)state;
     plan->q_grain = QUERY_BLOCK;
     plan->k_grain = KEY_BLOCK;
+    const int64_t columns = problem->D + problem->D_v;
+    const int64_t converted = problem->dtype == ATTN_F32 ? 0 : KEY_BLOCK * columns;
     plan->thread_bytes =
-        ((size_t)(problem->D + problem->D_v + 2) * QUERY_BLOCK + (size_t)KEY_BLOCK * STRIP) * sizeof(float);
+        (size_t)((columns + 2) * QUERY_BLOCK + KEY_BLOCK * STRIP + LANES * problem->D + converted) * sizeof(float);
     return 0;
 }
 
@@ -459,17 +407,17 @@ static int run(const struct attn_problem *problem, const struct attn_args *args,
 {
     (void)phase;
     (void)state;
-    assert(problem->dtype == ATTN_F32 && problem->H % problem->H_kv == 0);
+    assert(problem->H % problem->H_kv == 0);
     const int64_t group = problem->H / problem->H_kv;
     for (int64_t b = span->b0; b < span->b1; b++)
         for (int64_t h = span->h0; h < span->h1; h++) {
             const struct attn_tensor *bias = &args->bias, *mask = &args->mask, *weights = &args->weights;
             const bool wanted = problem->flags & ATTN_FLAG_WEIGHTS;
-            const struct view view = {
+            struct view view = {
                 .problem = problem,
                 .args = args,
-                .k = (const float *)args->k.data + of_head(&args->k, b, h / group),
-                .v = (const float *)args->v.data + of_head(&args->v, b, h / group),
+                .k_stride = args->k.stride[2],
+                .v_stride = args->v.stride[2],
                 .bias = bias->data ? (const float *)bias->data + of_head(bias, b, h) : NULL,
                 .mask = mask->data ? (const uint8_t *)mask->data + of_head(mask, b, h) : NULL,
                 .weights = wanted ? (float *)weights->data + of_head(weights, b, h) : NULL,
@@ -479,9 +427,22 @@ static int run(const struct attn_problem *problem, const struct attn_args *args,
                 .k0 = span->k0,
                 .k1 = span->k1,
             };
+            view.converted_q = view.tile + KEY_BLOCK * STRIP;
+            float *free = view.converted_q + LANES * problem->D;
+            if (problem->dtype == ATTN_F32) {
+                view.k = row_in(&args->k, ATTN_F32, b, h / group, 0);
+                view.v = row_in(&args->v, ATTN_F32, b, h / group, 0);
+            } else {
+                view.converted_k = free;
+                view.converted_v = view.converted_k + KEY_BLOCK * problem->D;
+                free = view.converted_v + KEY_BLOCK * problem->D_v;
+                view.k = view.converted_k;
+                view.v = view.converted_v;
+                view.k_stride = problem->D;
+                view.v_stride = problem->D_v;
+            }
             for (int64_t i = span->q0; i < span->q1; i += QUERY_BLOCK)
-                attend_block(&view, i, least(i + QUERY_BLOCK, span->q1), span->split,
-                             (float *)scratch + KEY_BLOCK * STRIP);
+                attend_block(&view, i, least(i + QUERY_BLOCK, span->q1), span->split, free);
         }
     return 0;
 }
@@ -492,7 +453,7 @@ const struct attn_kernel attn_kernel_tiled = {
     .name = "tiled",
     .summary = "flash attention in portable C: online softmax over blocks, vectorised by the compiler",
     .rules = ATTN_BIT(ATTN_SCALED_DOT_PRODUCT),
-    .dtypes = ATTN_BIT(ATTN_F32),
+    .dtypes = ATTN_BIT(ATTN_F32) | ATTN_BIT(ATTN_BF16) | ATTN_BIT(ATTN_F16),
     .caps = ATTN_CAP_PARTIAL | ATTN_CAP_WEIGHTS | ATTN_CAP_SPLIT_KEYS,
     .plan = plan,
     .run = run,
