@@ -170,6 +170,7 @@ static void noise_gauges(void **state)
         noise_read(&after);
     } while (after.cpu_ns - before.cpu_ns < 2e6);
     assert_true(after.steal_ns == 250 * 1e9 / (double)sysconf(_SC_CLK_TCK));
+    assert_true(sink > 0);
     assert_true(before.cpu_ns > 0 && after.cpu_ns < before.cpu_ns + 1e12);
     assert_true(before.involuntary_switches >= 0 && after.involuntary_switches >= before.involuntary_switches);
 }

@@ -7,6 +7,7 @@
 #include "attention_example.h"
 
 #include "harness/fill.h"
+#include "harness/isa.h"
 
 extern const struct attn_kernel attn_kernel_avx2, attn_kernel_avx512, attn_kernel_avx512_bf16;
 
@@ -265,12 +266,7 @@ static void judge(const struct attn_kernel *kernel, struct example *x, uint32_t 
 
 static bool runs_here(const struct attn_kernel *kernel)
 {
-    if (kernel == &attn_kernel_avx2)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-    if (kernel == &attn_kernel_avx512_bf16 && !__builtin_cpu_supports("avx512bf16"))
-        return false;
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    return (kernel->isa & ~isa_available()) == 0;
 }
 
 struct topic_test {
