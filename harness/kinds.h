@@ -8,7 +8,6 @@
 #include <hwloc.h>
 #include <jansson.h>
 #include <stdbool.h>
-#include <stdbool.h>
 
 struct topology;
 
