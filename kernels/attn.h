@@ -92,8 +92,10 @@ struct attn_args {
     struct attn_tensor bias;         /* f32, broadcast to [B][H][S_q][S_kv] */
     struct attn_tensor mask;         /* uint8, 0 or 1 (1: may attend), broadcast likewise */
     const struct attn_tensor *param; /* W, c, u, W_q ... of the other rules, in their documented order */
-    float *row_max, *row_sum;        /* PARTIAL: [splits][B][H][S_q], natural-log units; (-INFINITY, 0) where no key */
-    void *shared;                    /* plan.shared_bytes; written in phases before the last, read afterwards */
+    /* PARTIAL: [splits][B][H][S_q], natural-log units. No key: (-INFINITY, 0). All scores -inf: (-INFINITY, NaN), which
+     * does not matter where another split has a larger one. A NaN score: (NaN, NaN). */
+    float *row_max, *row_sum;
+    void *shared; /* plan.shared_bytes; written in phases before the last, read afterwards */
 };
 
 /* A piece of the last phase's work, half-open, absolute indices. k0..k1 is 0..S_kv unless SPLIT_KEYS. */

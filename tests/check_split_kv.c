@@ -373,6 +373,18 @@ static void test_not_finite_stays(void **state)
     destroy(&world);
 }
 
+static void test_minus_infinity_in_a_part_alone(void **state)
+{
+    (void)state;
+    struct world world;
+    create(&world, &sizes[0], ATTN_F32);
+    for (int64_t key = 0; key < 600; key++) /* more than the first part of 2 threads' */
+        world.score[key] = -INFINITY;
+    check(&world, 2, "scores of -inf beside finite ones");
+    assert_true(isfinite(output_of(&world, 0)));
+    destroy(&world);
+}
+
 /* Parts whose maxima lie further apart than exp reaches. */
 static void test_far_maxima(void **state)
 {
@@ -467,6 +479,7 @@ int main(void)
         cmocka_unit_test(test_open_limits_do_not_overflow),
         cmocka_unit_test(test_keys_are_cut),
         cmocka_unit_test(test_not_finite_stays),
+        cmocka_unit_test(test_minus_infinity_in_a_part_alone),
         cmocka_unit_test(test_far_maxima),
         cmocka_unit_test(test_errors_come_back),
         cmocka_unit_test(test_refusals),

@@ -89,14 +89,14 @@ static inline bool row_sees_a_key(const struct query_row *row)
  */
 static inline float row_factor(const struct flash_form *form, const struct query_row *row, float max, float sum)
 {
+    /* A NaN score never becomes the maximum; a maximum of -inf would let a merge drop the row's NaN. */
+    if (isnan(sum))
+        max = NAN;
     /* Every score that may be seen was -inf: the weights are 0/0. A row without such a score is all zero instead. */
     if (sum == 0.0f && row_sees_a_key(row))
         sum = NAN;
     if (!form->partial)
         return sum == 0.0f ? 0.0f : 1.0f / sum;
-    /* A NaN score never becomes the maximum; a maximum of -inf would let a merge drop the row's NaN. */
-    if (isnan(sum))
-        max = NAN;
     form->row_max[row->state] = form->natural ? max : max * SIMD_LN_2;
     form->row_sum[row->state] = sum;
     return isnan(sum) ? NAN : sum == 0.0f ? 0.0f : 1.0f;

@@ -327,7 +327,9 @@ static void end_strip(const struct view *view, const struct strip *strip, int64_
             write_element(dtype, to, d, seen ? strip->out[d * lanes + row] * inverse : 0);
         if (partial) {
             int64_t index = ((split * problem->B + view->b) * problem->H + view->h) * problem->S_q + strip->i0 + row;
-            view->args->row_max[index] = seen ? strip->max[row] * LN_2 : -INFINITY;
+            /* A NaN score never becomes the maximum; a maximum of -inf would let a merge drop the row's NaN. */
+            const float max = isnan(strip->sum[row]) ? NAN : strip->max[row] * LN_2;
+            view->args->row_max[index] = seen ? max : -INFINITY;
             view->args->row_sum[index] = seen ? sum : 0;
         }
         if (view->weights)

@@ -127,7 +127,8 @@ static int run_part(const struct attn_job *job, const void *context, int64_t tas
     return job->kernel->run(problem, &args, &span, job->plan->phases - 1, job->state, job->scratch[thread]);
 }
 
-/* Of parts whose states stand `stride` apart: M, and the sum of e^(m - M) l. No key at all: (-INFINITY, 0). */
+/* Of parts whose states stand `stride` apart: M, and the sum of e^(m - M) l. No key at all: (-INFINITY, 0). Parts with
+ * the maximum -inf have no weight beside a larger one; alone they decide between no key (0) and 0/0 (NaN). */
 static void merge_states(const float *max, const float *sum, int64_t stride, int64_t parts, double *top, double *total)
 {
     *top = -INFINITY;
@@ -136,8 +137,10 @@ static void merge_states(const float *max, const float *sum, int64_t stride, int
         if (!(max[part * stride] <= *top) && !isnan(*top)) /* true for NaN as well, which then stays */
             *top = max[part * stride];
     for (int64_t part = 0; part < parts; part++) {
-        const bool seen = max[part * stride] != -INFINITY;
-        *total += (seen ? exp(max[part * stride] - *top) : 1) * sum[part * stride]; /* not seen: 0, or a NaN to keep */
+        if (max[part * stride] != -INFINITY)
+            *total += exp(max[part * stride] - *top) * sum[part * stride];
+        else if (*top == -INFINITY)
+            *total += sum[part * stride];
     }
 }
 
