@@ -82,7 +82,7 @@ const int build_dirty = $(DIRTY);\nconst char *const build_compiler = "$(compile
 const char *const build_flags = "$(COMMON_FLAGS)";\nconst int build_has_likwid = $(if $(HAVE_LIKWID),1,0);\n
 
 # ---- targets -------------------------------------------------------------------------------------------------------
-.PHONY: all test bench setup asan tsan lint install clean help programs checks run-tests run-bench FORCE
+.PHONY: all test bench bars cliffs setup asan tsan lint install clean help programs checks run-tests run-bench FORCE
 
 all: $(program) ## build build/release/attnbench
 
@@ -151,6 +151,12 @@ bench: ## set up, build, run configs/quick.yaml: table, journal and report under
 
 run-bench: all
 	scripts/bench $(program)
+
+bars: all ## run configs/bars.yaml three times: each bar of speed, the figure reached, pass or fall-short
+	scripts/bars --program $(program)
+
+cliffs: all ## run configs/cliffs.yaml: where speed falls from one length or head size to the next
+	scripts/cliffs --program $(program)
 
 asan: ## all tests with address and undefined-behaviour sanitizers
 	$(MAKE) MODE=asan run-tests
