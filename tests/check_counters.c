@@ -3,7 +3,6 @@
  * Counters: the grammar of --counters, the dispatcher with providers made up here, perf's events on known work.
  */
 #include <errno.h>
-#include <ftw.h>
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -23,44 +22,7 @@
 #include "harness/counters.h"
 #include "harness/intern.h"
 #include "harness/perf_events.h"
-
-static char root[64];
-
-static int new_root(void **state)
-{
-    (void)state;
-    snprintf(root, sizeof root, "%s/attnbench-check-XXXXXX", P_tmpdir);
-    return mkdtemp(root) && setenv("ATTNBENCH_FS_ROOT", root, 1) == 0 ? 0 : -1;
-}
-
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
-{
-    (void)status, (void)type, (void)walk;
-    return remove(path);
-}
-
-static int drop_root(void **state)
-{
-    (void)state;
-    unsetenv("ATTNBENCH_FS_ROOT");
-    return nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-/* Writes a file of the fake tree, and the folders above it. */
-static void put(const char *path, const char *text)
-{
-    char full[1024];
-    snprintf(full, sizeof full, "%s%s", root, path);
-    for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = '\0';
-        assert_true(mkdir(full, 0700) == 0 || errno == EEXIST);
-        *slash = '/';
-    }
-    FILE *file = fopen(full, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
+#include "tests/fake_tree.h"
 
 /* ---- grammar ---- */
 

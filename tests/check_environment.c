@@ -3,7 +3,6 @@
  * Context, cgroups, noise gauges and doctor's findings, on this machine and on fake trees under ATTNBENCH_FS_ROOT.
  */
 #include <errno.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,44 +19,7 @@
 #include "harness/cgroup.h"
 #include "harness/environment.h"
 #include "harness/machine_facts.h"
-
-static char root[64];
-
-static int new_root(void **state)
-{
-    (void)state;
-    snprintf(root, sizeof root, "%s/attnbench-check-XXXXXX", P_tmpdir);
-    return mkdtemp(root) && setenv("ATTNBENCH_FS_ROOT", root, 1) == 0 ? 0 : -1;
-}
-
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
-{
-    (void)status, (void)type, (void)walk;
-    return remove(path);
-}
-
-static int drop_root(void **state)
-{
-    (void)state;
-    unsetenv("ATTNBENCH_FS_ROOT");
-    return nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-/* Writes a file of the fake tree, and the folders above it. */
-static void put(const char *path, const char *text)
-{
-    char full[1024];
-    snprintf(full, sizeof full, "%s%s", root, path);
-    for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = '\0';
-        assert_true(mkdir(full, 0700) == 0 || errno == EEXIST);
-        *slash = '/';
-    }
-    FILE *file = fopen(full, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
+#include "tests/fake_tree.h"
 
 static struct topology load(const char *source)
 {
