@@ -100,30 +100,29 @@ def expect_once(records, plan, what):
 
 
 def disturb(program, victim, path, moment, generator):
-    """One run, killed or interrupted at that moment. Returns whether it was hit at all."""
+    """One run, killed or interrupted at that moment. True: it was hit; False: nothing to hit yet; None: it had ended."""
     process = start(program, *SWEEP, "--out", path)
     time.sleep(moment)
-    hit = process.poll() is None
+    hit = True if process.poll() is None else None
     if victim == "coordinator":
         process.kill()
         process.communicate()
-        expect_nobody_left(process.pid)
     elif victim == "interrupt":
-        if hit:
-            process.send_signal(signal.SIGINT)
-        finish(process, "an interrupted run", [130] if hit else [0])
-        expect_nobody_left(process.pid)
+        process.send_signal(signal.SIGINT)
+        finish(process, "an interrupted run", [130, 0])
+        hit = True if process.returncode == 130 else None
     else:
         children = [pid for pid, parent, _ in processes() if parent == process.pid]
-        hit = bool(children)
-        if hit:
-            try:
+        try:
+            if hit and children:
                 os.kill(generator.choice(children), signal.SIGKILL)
-            except ProcessLookupError:
+            elif hit:
                 hit = False
+        except ProcessLookupError:
+            hit = None
         # The point under way may end as failed; the run goes on with the next.
         finish(process, "a run that lost a child", [0, 1])
-        expect_nobody_left(process.pid)
+    expect_nobody_left(process.pid)
     return hit
 
 
@@ -148,13 +147,15 @@ def main():
         print(f"undisturbed: {len(plan)} points in {duration:.2f} s; seed {options.seed}")
 
         hits = before_begin = failed = 0
-        # Moments that miss (the run had ended, or had no child yet) are drawn again, up to a limit.
-        for attempt in range(4 * options.moments):
+        # Moments that miss are drawn again, up to a limit; earlier ones if the undisturbed run was a slow one.
+        for attempt in range(10 * options.moments):
             if hits == options.moments:
                 break
             moment = generator.uniform(0, duration)
             path = os.path.join(folder, f"{attempt}.jsonl")
-            if not disturb(options.program, options.victim, path, moment, generator):
+            hit = disturb(options.program, options.victim, path, moment, generator)
+            if not hit:
+                duration *= 0.9 if hit is None else 1
                 continue
             hits += 1
             where = f"{options.victim} at {moment:.3f} s"
