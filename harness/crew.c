@@ -75,7 +75,10 @@ struct crew_worker *crew_worker(struct crew *crew, const struct point *point, st
     }
     dismiss(oldest);
     *oldest = (struct crew_worker){0};
-    if (set_up(crew, oldest, point, error) < 0)
+    int rc = set_up(crew, oldest, point, error);
+    if (rc == -EPIPE) /* it died before any kernel ran: killed from outside, or of something that will not come again */
+        rc = set_up(crew, oldest, point, error);
+    if (rc < 0)
         return NULL;
     oldest->placement = point->placement;
     oldest->mem = point->mem;
