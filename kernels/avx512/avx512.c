@@ -16,6 +16,7 @@
  *
  * Memory. Each K and V row is read once per 64 queries. Per thread 4 (64 (D + D_v) + 64 x 192) bytes: 80 KiB at D = 64,
  * a part of L2; per 24 FMAs it gives 256 bytes, 11 a cycle. The stream reads K and V once in all.
+ * Values, queries and output lines are fetched into L2 during the product before they are needed.
  * bf16 and f16: a block of keys and values is converted first, which takes 4 x 192 (D + D_v) bytes more.
  *
  * gcc's -O2 and -O3, with and without -mtune=znver3, stay within each other's noise here (0.80-0.87 of the FMA peak at

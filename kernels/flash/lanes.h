@@ -30,6 +30,7 @@ struct lane_block {
     const struct query_row *rows;
     int count, vectors;
     int64_t lanes;
+    bool first_strip, last_strip;  /* of those that go through the keys together */
     bool begun;                    /* some keys are done: output holds their part */
     int64_t begin, end;            /* keys that some row may see */
     int64_t full_first, full_last; /* keys that every row may see */
@@ -317,6 +318,45 @@ static inline void lanes_store_rows(struct lane_block *block)
     }
 }
 
+/*
+ * What the two products over n keys from j0 fetch for those who come after: the values of these keys (the first strip
+ * does, for all) and, before the last keys, the lines that the output goes to; then the next keys (the last strip does)
+ * and, before the last keys, the queries one block on. Where the rows or keys end, what lies behind them belongs to the
+ * next head if heads are contiguous, and is of no use, nor harm, if not.
+ *
+ * Without it every line of V, Q and output waits for L3 or DRAM in turn: 0.64 of the peak instead of 0.77 at S 128, D
+ * 64, 96 heads (AVX-512); 0.80 and 0.84 at S 512.
+ */
+static inline void lanes_look_ahead(const struct lane_block *block, const struct lane_keys *keys, int64_t j0, int64_t n,
+                                    struct product_ahead *scores, struct product_ahead *values)
+{
+    const struct flash_form *form = block->form;
+    const struct query_row *rows = block->rows;
+    const int64_t size = (int64_t)sizeof(float), from = j0 - keys->first;
+    const bool in_place = form->dtype == ATTN_F32;
+    scores[0] = (struct product_ahead){.address = (uintptr_t)keys->v + (uintptr_t)(from * keys->v_stride * size),
+                                       .stride = keys->v_stride * size,
+                                       .bytes = form->D_v * size,
+                                       .rows = in_place && block->first_strip ? n : 0};
+    values[0] = (struct product_ahead){.address = (uintptr_t)keys->k + (uintptr_t)((from + n) * keys->k_stride * size),
+                                       .stride = keys->k_stride * size,
+                                       .bytes = form->D * size,
+                                       .rows = in_place && block->last_strip ? n : 0};
+    scores[1] = values[1] = (struct product_ahead){.rows = 0};
+    if (j0 + n < block->end || block->count < 2)
+        return;
+    const int64_t out_stride = (int64_t)((uintptr_t)rows[1].out - (uintptr_t)rows[0].out);
+    const int64_t q_stride = (int64_t)((uintptr_t)rows[1].q - (uintptr_t)rows[0].q);
+    scores[1] = (struct product_ahead){.address = (uintptr_t)rows[0].out,
+                                       .stride = out_stride,
+                                       .bytes = form->D_v * (int64_t)element_size(form->out_dtype),
+                                       .rows = block->count};
+    values[1] = (struct product_ahead){.address = (uintptr_t)rows[0].q + (uintptr_t)(LANES_ROWS * q_stride),
+                                       .stride = q_stride,
+                                       .bytes = form->D * (int64_t)element_size(form->dtype),
+                                       .rows = block->count};
+}
+
 /* n <= LANES_KEYS keys from j0, some of which some row may see. */
 static inline void lanes_add_keys(struct lane_block *block, const struct lane_keys *keys, int64_t j0, int64_t n)
 {
@@ -324,9 +364,11 @@ static inline void lanes_add_keys(struct lane_block *block, const struct lane_ke
     const float *k = keys->k + (j0 - keys->first) * keys->k_stride;
     const float *v = keys->v + (j0 - keys->first) * keys->v_stride;
     const bool whole = j0 >= block->full_first && j0 + n <= block->full_last;
+    struct product_ahead during_scores[PRODUCT_AHEAD], during_values[PRODUCT_AHEAD];
+    lanes_look_ahead(block, keys, j0, n, during_scores, during_values);
     for (int r = 0; r < block->lanes; r++)
         block->top[r] = -INFINITY;
-    score_product(k, keys->k_stride, n, form->D, block->query, block->vectors, block->score, block->top);
+    score_product(k, keys->k_stride, n, form->D, block->query, block->vectors, block->score, block->top, during_scores);
     if (!whole || form->natural || form->has_tile) {
         lanes_set_ranges(block, j0, n);
         lanes_adjust_scores(block, j0, n);
@@ -334,7 +376,8 @@ static inline void lanes_add_keys(struct lane_block *block, const struct lane_ke
     lanes_raise_maximum(block);
     lanes_exponentiate(block, n);
     if (whole || lanes_hidden_values_finite(block, keys, j0, n))
-        value_product(v, keys->v_stride, n, form->D_v, block->score, block->vectors, block->output, block->begun);
+        value_product(v, keys->v_stride, n, form->D_v, block->score, block->vectors, block->output, block->begun,
+                      during_values);
     else
         lanes_add_visible_values(block, keys, j0, n);
     block->begun = true;
@@ -384,6 +427,8 @@ SIMD_OUTLINE void lanes_attend(const struct flash_form *form, const struct key_h
     for (int s = 0; s < used; s++) {
         const int left = count - s * LANES_STRIP;
         strips[s].form = form;
+        strips[s].first_strip = s == 0;
+        strips[s].last_strip = s == used - 1;
         strips[s].rows = rows + s * LANES_STRIP;
         strips[s].count = left < LANES_STRIP ? left : LANES_STRIP;
         float *query = scratch + s * (form->D + form->D_v) * LANES_STRIP;
