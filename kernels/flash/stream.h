@@ -3,10 +3,11 @@
  * Flash attention as a stream, for the few rows of a decode step that share their keys (one query, or the query heads
  * of a grouped key head).
  *
- * Rows of K are read strictly in order, each dotted with every query while it is close; SIMD_LANES of them are reduced
- * together by a transposing add tree. A block of scores comes before its values; rows of V are then read in order and
- * added to outputs in registers. Memory sees one long run at a time, which is what its prefetchers follow; a handful
- * of keys re-read for the next query come from L1. bf16 and f16 become f32 in registers.
+ * Rows of K are read strictly in order, each dotted with every query while it is close, by up to four of them while it
+ * is in a register; SIMD_LANES of the products are reduced together by a transposing add tree. A block of scores comes
+ * before its values; rows of V are then read in order and added to outputs in registers, those of two queries at once
+ * where they fit. Memory sees one long run at a time, which is what its prefetchers follow; a handful of keys re-read
+ * for the next queries come from L1. bf16 and f16 become f32 in registers.
  */
 #ifndef KERNELS_FLASH_STREAM_H
 #define KERNELS_FLASH_STREAM_H
@@ -19,7 +20,9 @@ enum {
     STREAM_ROWS = 8, /* more rows are better off as lanes */
     STREAM_KEYS = 512,
     STREAM_VALUE_KEYS = 16, /* values that every row adds before the next ones are read */
-    STREAM_PANEL = 8        /* vectors of output kept in registers */
+    STREAM_PANEL = 8,       /* vectors of output kept in registers */
+    STREAM_GROUP = 4,       /* rows that use a vector of K while it is in a register */
+    STREAM_PAIR = 2         /* rows that use a vector of V likewise: their outputs fill half of 32 registers */
 };
 
 struct stream_row {
@@ -85,6 +88,37 @@ SIMD_INLINE void stream_dot_rows(uint32_t dtype, int64_t D, int vectors, bool fr
     simd_store(score, simd_sum_rows(sum));
 }
 
+/* SIMD_LANES / queries scores of each query: a vector of K is loaded once for all of them. */
+SIMD_INLINE void stream_dot_group(uint32_t dtype, int vectors, int queries, const struct stream_row *states,
+                                  const void *k, int64_t k_stride, int64_t j)
+{
+    const int keys = SIMD_LANES / queries;
+    simd_f32 sum[SIMD_LANES];
+    SIMD_UNROLL
+    for (int t = 0; t < keys; t++) {
+        simd_f32 part[STREAM_GROUP];
+        SIMD_UNROLL
+        for (int r = 0; r < queries; r++)
+            part[r] = simd_zero();
+        SIMD_UNROLL
+        for (int c = 0; c < vectors; c++) {
+            const simd_f32 x = stream_vector(dtype, true, k, c * SIMD_LANES);
+            SIMD_UNROLL
+            for (int r = 0; r < queries; r++)
+                part[r] = simd_fma(simd_load(states[r].query + c * SIMD_LANES), x, part[r]);
+        }
+        SIMD_UNROLL
+        for (int r = 0; r < queries; r++)
+            sum[r * keys + t] = part[r];
+        k = element_at(dtype, k, k_stride);
+    }
+    float score[SIMD_LANES];
+    simd_store(score, simd_sum_rows(sum));
+    SIMD_UNROLL
+    for (int r = 0; r < queries; r++)
+        memcpy(states[r].score + j, score + r * keys, sizeof(float) * (size_t)keys);
+}
+
 SIMD_INLINE void stream_scores_of(uint32_t dtype, int64_t D, int vectors, const struct stream_row *states,
                                   const struct query_row *rows, int count, const struct key_head *head, int64_t j0,
                                   int64_t n)
@@ -93,7 +127,15 @@ SIMD_INLINE void stream_scores_of(uint32_t dtype, int64_t D, int vectors, const 
         const int64_t keys = n - j < SIMD_LANES ? n - j : SIMD_LANES;
         const void *k = element_at(dtype, head->k, (j0 + j) * head->k_stride);
         bool fresh = true;
-        for (int r = 0; r < count; r++) {
+        int r = 0;
+        if (vectors && keys == SIMD_LANES)
+            for (; r + STREAM_GROUP <= count; r += STREAM_GROUP) {
+                for (int64_t t = 0; t < SIMD_LANES; t += SIMD_LANES / STREAM_GROUP)
+                    stream_dot_group(dtype, vectors, STREAM_GROUP, states + r, element_at(dtype, k, t * head->k_stride),
+                                     head->k_stride, j + t);
+                fresh = false;
+            }
+        for (; r < count; r++) {
             if (j0 + j + keys <= rows[r].first || j0 + j >= rows[r].last)
                 continue;
             float *score = states[r].score + j;
@@ -203,6 +245,37 @@ SIMD_INLINE void stream_add_values(uint32_t dtype, int64_t D_v, const float *wei
         stream_add_panel(dtype, 1, D_v - c, weight, element_at(dtype, v, c), v_stride, keys, output + c);
 }
 
+/* stream_add_panel of STREAM_PAIR rows, STREAM_PANEL whole vectors each. Rows of V come whole and in order: panels of
+ * half a row for four queries at once drew 0.4 to 0.7 of the bandwidth of these, prefetch instructions or not. */
+SIMD_INLINE void stream_add_pair(uint32_t dtype, const struct stream_row *states, int64_t j, int64_t column,
+                                 const void *v, int64_t v_stride, int64_t keys)
+{
+    simd_f32 sum[STREAM_PAIR][STREAM_PANEL], weight[STREAM_PAIR];
+    SIMD_UNROLL
+    for (int r = 0; r < STREAM_PAIR; r++)
+        SIMD_UNROLL
+    for (int c = 0; c < STREAM_PANEL; c++)
+        sum[r][c] = simd_load(states[r].output + column + c * SIMD_LANES);
+    for (int64_t t = j; t < j + keys; t++) {
+        SIMD_UNROLL
+        for (int r = 0; r < STREAM_PAIR; r++)
+            weight[r] = simd_set(states[r].score[t]);
+        SIMD_UNROLL
+        for (int c = 0; c < STREAM_PANEL; c++) {
+            const simd_f32 x = load_elements(dtype, v, c * SIMD_LANES, SIMD_LANES);
+            SIMD_UNROLL
+            for (int r = 0; r < STREAM_PAIR; r++)
+                sum[r][c] = simd_fma(weight[r], x, sum[r][c]);
+        }
+        v = element_at(dtype, v, v_stride);
+    }
+    SIMD_UNROLL
+    for (int r = 0; r < STREAM_PAIR; r++)
+        SIMD_UNROLL
+    for (int c = 0; c < STREAM_PANEL; c++)
+        simd_store(states[r].output + column + c * SIMD_LANES, sum[r][c]);
+}
+
 static inline void stream_load_query(const struct flash_form *form, const struct query_row *row, float *query)
 {
     const simd_f32 scale = simd_set(form->query_scale);
@@ -217,6 +290,42 @@ static inline void stream_store_row(const struct flash_form *form, const struct 
     for (int64_t d = 0; d < form->D_v; d += SIMD_LANES) {
         const simd_f32 output = factor == 0.0f ? simd_zero() : simd_mul(simd_load(state->output + d), simd_set(factor));
         store_elements(form->out_dtype, row->out, d, form->D_v - d, output);
+    }
+}
+
+/* Whether each of STREAM_PAIR rows, which see a..b-1, sees all of j..j+keys-1 */
+static inline bool stream_pair_sees(const int64_t *a, const int64_t *b, int64_t j, int64_t keys)
+{
+    bool all = true;
+    for (int r = 0; r < STREAM_PAIR; r++)
+        all = all && a[r] <= j && b[r] >= j + keys;
+    return all;
+}
+
+/* Adds the values of keys j0..j0+n-1, of which each row sees a..b-1, to the outputs. */
+SIMD_INLINE void stream_values(uint32_t dtype, int64_t D_v, const struct stream_row *states, int count,
+                               const int64_t *a, const int64_t *b, const struct key_head *head, int64_t j0, int64_t n)
+{
+    const bool paired = SIMD_REGISTERS >= 32 && D_v % (STREAM_PANEL * SIMD_LANES) == 0;
+    for (int64_t j = 0; j < n; j += STREAM_VALUE_KEYS) {
+        const int64_t keys = n - j < STREAM_VALUE_KEYS ? n - j : STREAM_VALUE_KEYS;
+        if (D_v > STREAM_PANEL * SIMD_LANES)
+            stream_touch(dtype, element_at(dtype, head->v, (j0 + j) * head->v_stride), head->v_stride, keys, D_v);
+        int r = 0;
+        if (paired)
+            for (; r + STREAM_PAIR <= count && stream_pair_sees(a + r, b + r, j, keys); r += STREAM_PAIR)
+                for (int64_t c = 0; c < D_v; c += STREAM_PANEL * SIMD_LANES)
+                    stream_add_pair(dtype, states + r, j, c, element_at(dtype, head->v, (j0 + j) * head->v_stride + c),
+                                    head->v_stride, keys);
+        for (; r < count; r++) {
+            /* only keys that this row may see: what lies in the others must not meet a weight of 0 */
+            const int64_t from = a[r] > j ? a[r] : j;
+            const int64_t to = b[r] < j + keys ? b[r] : j + keys;
+            if (from < to)
+                stream_add_values(dtype, D_v, states[r].score + from,
+                                  element_at(dtype, head->v, (j0 + from) * head->v_stride), head->v_stride, to - from,
+                                  states[r].output);
+        }
     }
 }
 
@@ -236,21 +345,7 @@ SIMD_INLINE void stream_keys_as(uint32_t dtype, const struct flash_form *form, c
             if (a[r] < b[r])
                 stream_softmax(form, &rows[r], &states[r], j0, n, a[r], b[r]);
         }
-        for (int64_t j = 0; j < n; j += STREAM_VALUE_KEYS) {
-            const int64_t keys = n - j < STREAM_VALUE_KEYS ? n - j : STREAM_VALUE_KEYS;
-            if (form->D_v > STREAM_PANEL * SIMD_LANES)
-                stream_touch(dtype, element_at(dtype, head->v, (j0 + j) * head->v_stride), head->v_stride, keys,
-                             form->D_v);
-            for (int r = 0; r < count; r++) {
-                /* only keys that this row may see: what lies in the others must not meet a weight of 0 */
-                const int64_t from = a[r] > j ? a[r] : j;
-                const int64_t to = b[r] < j + keys ? b[r] : j + keys;
-                if (from < to)
-                    stream_add_values(dtype, form->D_v, states[r].score + from,
-                                      element_at(dtype, head->v, (j0 + from) * head->v_stride), head->v_stride,
-                                      to - from, states[r].output);
-            }
-        }
+        stream_values(dtype, form->D_v, states, count, a, b, head, j0, n);
     }
 }
 
