@@ -25,7 +25,6 @@ static const double interval_enough = 0.01; /* half width of the 95 % interval, 
 static const double budget_factor = 3;      /* min-time times this is the most that a point gets */
 static const double noisy_wall_over_cpu = 1.3, noisy_switches_per_s = 60, noisy_steal = 0.02, noisy_drift = 0.05,
                     noisy_interval = 0.05;
-static const double fraction_most = 1.02; /* of a roof: above, either the roof or the time is wrong */
 
 struct contest {
     struct worker *worker;
@@ -202,7 +201,7 @@ static bool noisy(const struct contest *contest, const struct contestant *c)
     bool switched = (double)c->noise.involuntary_switches > 2 + noisy_switches_per_s * seconds;
     bool stolen = c->noise.steal_ns > noisy_steal * c->clocked_ns * contest->worker->team.threads;
     bool moved = contest->worker->team.cpus && c->migrations > 0;
-    bool beyond = statistics_median(c->ratios.values, c->ratios.count) > fraction_most;
+    bool beyond = statistics_median(c->ratios.values, c->ratios.count) > ROOF_FRACTION_MOST;
     return wall_over_cpu(c) > noisy_wall_over_cpu || switched || stolen || moved || beyond ||
            drift(contest) > noisy_drift || interval_width(c) > noisy_interval || c->noise.throttled_ns > 0;
 }

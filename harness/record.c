@@ -13,8 +13,6 @@
 #include "statistics.h"
 #include "work.h"
 
-static const double fraction_most = 1.02;
-
 static void set(json_t *record, const char *key, json_t *value)
 {
     json_object_set_new(record, key, value);
@@ -144,7 +142,7 @@ static void set_roof(json_t *record, const struct point *point, const json_t *re
     bool compute = json_is_true(json_object_get(json_array_get(results, 0), "compute_bound"));
     set(record, "roof_bound", json_string(compute ? "compute" : memory_level(point, work.working_set, topology)));
     set_real(record, "roof_gflops", work.flops_useful / roof_ns);
-    if (fraction > fraction_most) /* the noise rules have already measured it again */
+    if (fraction > ROOF_FRACTION_MOST) /* the noise rules have already measured it again */
         json_object_set_new(json_object_get(record, "noise"), "quality", json_string("noisy"));
     else
         set_real(record, "roof_fraction", fraction);

@@ -23,6 +23,9 @@ void roof_measure_peaks(const struct team *team, struct roof_peaks *peaks);
  * here and uses f32's; so does bf16 where its instruction is missing. */
 int roof_best_probe(const struct roof_peaks *peaks, enum attn_dtype dtype, uint64_t isa);
 
+/* A larger fraction of a roof means that either the roof or the time is wrong. */
+#define ROOF_FRACTION_MOST 1.02
+
 struct roof_rates {
     double flops_per_s, read_bytes_per_s, write_bytes_per_s;
 };

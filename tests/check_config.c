@@ -15,7 +15,7 @@
 
 #include "harness/config.h"
 
-static char path[] = "/tmp/attnbench-config-XXXXXX";
+static char path[] = P_tmpdir "/attnbench-config-XXXXXX";
 
 static int make_file(void **state)
 {

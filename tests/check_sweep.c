@@ -20,7 +20,7 @@
 
 static struct topology topology; /* 2 packages x 4 cores x 2 hardware threads */
 
-static char path[] = "/tmp/attnbench-sweep-XXXXXX.yaml";
+static char path[] = P_tmpdir "/attnbench-sweep-XXXXXX.yaml";
 
 static int prepare(void **state)
 {
