@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 /* Grows with every incompatible change of this file; a plug-in built against another number is refused. */
-#define ATTN_ABI 1u
+#define ATTN_ABI 2u
 
 enum attn_rule {
     ATTN_SCALED_DOT_PRODUCT = 0,
@@ -36,9 +36,13 @@ enum attn_dtype { ATTN_F32 = 0, ATTN_BF16 = 1, ATTN_F16 = 2 }; /* bf16 and f16 a
 #define ATTN_BIT(n) (UINT64_C(1) << (n))
 
 /* attn_problem.flags */
-#define ATTN_FLAG_WEIGHTS 1u /* the attention weights are returned in args.weights */
-#define ATTN_FLAG_PARTIAL 2u /* out is not yet divided by row_sum; row_max and row_sum are returned */
-#define ATTN_FLAG_ALIASED 4u /* k and v, or q, k and v, are one buffer */
+#define ATTN_FLAG_WEIGHTS 1u     /* the attention weights are returned in args.weights */
+#define ATTN_FLAG_PARTIAL 2u     /* out is not yet divided by row_sum; row_max and row_sum are returned */
+#define ATTN_FLAG_ALIASED 4u     /* k and v, or q, k and v, are one buffer */
+#define ATTN_FLAG_TRANSPOSED 8u  /* matmul: the right operand lies as [N][K] */
+#define ATTN_FLAG_ACCUMULATE 16u /* matmul: the product is added to what out holds */
+#define ATTN_FLAG_COMBINE 32u    /* concat: [q; applied] goes through a linear layer */
+#define ATTN_FLAG_SINGLE 64u     /* self_attention: plain scaled dot product behind the three matrices */
 
 /* attn_kernel.isa: every bit must be usable (CPUID and the OS's XCR0) before any pointer of the kernel is called */
 #define ATTN_ISA_AVX2 ATTN_BIT(0)
@@ -72,11 +76,27 @@ struct attn_tensor {
  *
  * Query head h reads key head h / (H / H_kv). Keys and values beyond kv_len, causal line or window may hold anything,
  * NaN and Inf included, and must not matter. Zero S_q, S_kv or B is legal: empty or zero output.
+ *
+ * additive, as a kernel sees it: q and k come projected by a matmul kernel (W_q q + c and W_k k), so D is hidden:
+ *
+ *   score(i,j) = sum_h u_h tanh(q_ih + k_jh) + bias(i,j);  u = param[0] (data NULL: all ones);  the rest as above
+ *
+ * matmul: S_q is M, D is K, D_v and S_kv are N; B and H are batch dimensions, H_kv = H; diag, kv_len, left, right and
+ * scale mean nothing, and PARTIAL and WEIGHTS do not occur:
+ *
+ *   out(m,n) = sum_k q(m,k) k(k,n) + bias(n)   (k(n,k) if TRANSPOSED; + what out held if ACCUMULATE)
+ *
+ * The span's keys are columns n: k0..k1, cut at multiples of k_grain.
+ *
+ * concat, multi_head and self_attention are put together by the host from matmul and scaled_dot_product steps (see
+ * kernels/layers); a kernel that does one of them whole claims its rule and gets the problem and param as
+ * kernels/layers/layer.h documents them.
  */
 struct attn_problem {
     uint32_t struct_size; /* sizeof(struct attn_problem) of whoever filled it */
     uint32_t rule, dtype, flags;
-    int64_t B, H, H_kv, S_q, S_kv, D, D_v, hidden, model[4];
+    int64_t B, H, H_kv, S_q, S_kv, D, D_v;
+    int64_t hidden, key_dim, out_dim, model_dim, model_dim_v, input_dim; /* 0: the rule has none */
     int64_t left, right; /* INT64_MAX: open. Causal without a window is left = INT64_MAX, right = 0 */
     float scale, softcap;
     const int64_t *kv_len; /* [B], each 0..S_kv; NULL: S_kv everywhere */
@@ -85,13 +105,13 @@ struct attn_problem {
 
 struct attn_args {
     struct attn_tensor q;            /* [B][H][S_q][D] */
-    struct attn_tensor k;            /* [B][H_kv][S_kv][D] */
+    struct attn_tensor k;            /* [B][H_kv][S_kv][D]; matmul: [B][H][K][N], TRANSPOSED: [B][H][N][K] */
     struct attn_tensor v;            /* [B][H_kv][S_kv][D_v] */
     struct attn_tensor out;          /* [B][H][S_q][D_v] in the problem's dtype; f32 and not divided if PARTIAL */
     struct attn_tensor weights;      /* f32 [B][H][S_q][S_kv]; every element is written, zeros where not allowed */
-    struct attn_tensor bias;         /* f32, broadcast to [B][H][S_q][S_kv] */
+    struct attn_tensor bias;         /* f32, broadcast to [B][H][S_q][S_kv]; matmul: to [B][H][M][N], one row of N */
     struct attn_tensor mask;         /* uint8, 0 or 1 (1: may attend), broadcast likewise */
-    const struct attn_tensor *param; /* W, c, u, W_q ... of the other rules, in their documented order */
+    const struct attn_tensor *param; /* W, c, u, W_q ... of the other rules, in their documented order; or NULL */
     /* PARTIAL: [splits][B][H][S_q], natural-log units. No key: (-INFINITY, 0). All scores -inf: (-INFINITY, NaN), which
      * does not matter where another split has a larger one. A NaN score: (NaN, NaN). */
     float *row_max, *row_sum;
@@ -138,8 +158,9 @@ struct attn_kernel {
 
 /*
  * Registration. A file kernels/<isa folder>/<file>.c defines `const struct attn_kernel attn_kernel_<file>` (the file
- * name without .c); Make builds the table from the files it finds. A plug-in exports the same table by this function:
- * a NULL-terminated array, and its ABI number in *abi.
+ * name without .c); Make builds the table from the files it finds. Entries of one name and different rules are one
+ * kernel to the user: avx512.c and avx512_matmul.c both say "avx512". A plug-in exports the same table by this
+ * function: a NULL-terminated array, and its ABI number in *abi.
  */
 typedef const struct attn_kernel *const *attn_kernels_function(uint32_t *abi);
 #define ATTN_KERNELS_SYMBOL "attn_kernels"
