@@ -14,14 +14,15 @@ void html_text(FILE *page, const char *text);
 void html_format(FILE *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A table with a caption, inside a box that scrolls sideways where the screen is narrow. Columns whose title begins
- * with '#' hold figures and stand to the right (the '#' is not shown). Rows: html_row, then html_cell per column. */
+ * with '#' hold figures and stand to the right (the '#' is not shown). Rows: html_row, then html_cell (text) or
+ * html_figure (figures) a column. */
 void html_table_begin(FILE *page, const char *caption, const char *const *titles, size_t columns);
 void html_row(FILE *page);
-void html_cell(FILE *page, const char *text);   /* text column */
-void html_figure(FILE *page, const char *text); /* column of figures */
+void html_cell(FILE *page, const char *text);
+void html_figure(FILE *page, const char *text);
 void html_table_end(FILE *page);
 
-/* A closed fold "The data behind this plot" around a table. */
+/* A closed fold around the data behind a plot; summary: "The data behind this plot: 12 points". */
 void html_data_begin(FILE *page, const char *summary);
 void html_data_end(FILE *page);
 
