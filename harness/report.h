@@ -44,7 +44,7 @@ enum report_class {
     REPORT_PREFILL,        /* many queries, no causal line */
     REPORT_CAUSAL_PREFILL, /* many queries below a causal line */
     REPORT_DECODE,         /* at most 16 queries against at least four times as many keys */
-    REPORT_SMALL_BATCHED,  /* at most 64 queries and keys, many batch entries × heads */
+    REPORT_SMALL_BATCHED,  /* at most 128 queries and keys, at least 8 batch entries */
     REPORT_BUILDING_BLOCK, /* matmul */
     REPORT_CLASSES
 };
@@ -54,6 +54,7 @@ struct report_record {
     const json_t *json; /* the record as it stands in the file */
     size_t source;      /* index of sources */
     size_t problem;     /* index of problems */
+    size_t rule;        /* index of rules */
     size_t kernel;      /* index of kernels; its colour is --s(kernel % REPORT_COLORS) in every plot */
     enum report_class class;
     enum record_status status;
@@ -74,6 +75,8 @@ struct report {
     size_t record_count;
     char **problems; /* as record_problem tells them: rule, dtype, sizes, masks, cache; first seen first */
     size_t problem_count;
+    const char **rules; /* names, first seen first */
+    size_t rule_count;
     const char **kernels; /* names, first seen first */
     size_t kernel_count;
     struct report_peak *peaks;
