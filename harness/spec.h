@@ -18,6 +18,8 @@ enum layout { LAYOUT_BHSD, LAYOUT_BSHD, LAYOUT_HBSD };
 enum alias { ALIAS_NONE, ALIAS_KV, ALIAS_QKV };
 enum fill { FILL_NORMAL, FILL_HUGE, FILL_EQUAL, FILL_DOMINANT, FILL_SUBNORMAL };
 enum cache_state { CACHE_WARM, CACHE_COLD };
+enum broadcast { BROADCAST_NONE, BROADCAST_A, BROADCAST_B };
+enum semantics { SEMANTICS_MATMUL, SEMANTICS_DOT };
 
 /* Open end of a window; and a right end that was not given ("--window L": 0 with causal, a usage error without). */
 #define WINDOW_OPEN INT64_C(-1)
@@ -31,16 +33,24 @@ struct problem_spec {
     enum alias alias;
     enum fill fill;
     int64_t B, H, H_kv, S_q, S_kv, D, D_v;
-    const char *kv_lengths; /* interned: "full", "ragged" or "N:N:..." (B numbers) */
-    double mask_share;      /* share of true in the random mask; < 0: no mask */
-    bool bias;              /* N(0,1), [1,H,S_q,S_kv] */
-    bool weights;           /* weights are returned too */
-    bool window;            /* left and right below apply */
-    int64_t window_left;    /* counts the diagonal key; WINDOW_OPEN: no limit */
-    int64_t window_right;   /* WINDOW_OPEN: no limit; WINDOW_NOT_GIVEN */
-    double softcap;         /* 0: none */
-    double scale;           /* NaN: the default 1/sqrt(D) */
-    uint64_t seed;          /* every random choice of this problem's data */
+    /* Sizes of the other rules, as in kernels/layers/layer.h; 0 where the rule has none. concat and additive: D is the
+     * query dimension. matmul: M is S_q, K is D, N is D_v, and S_kv = D_v. */
+    int64_t hidden, key_dim, out_dim, model_dim, model_dim_v, input_dim;
+    bool combine;             /* concat: [q; applied] goes through a linear layer */
+    bool plain_sum;           /* additive: no u, the tanh are added up */
+    bool single;              /* self_attention without multi_head behind it */
+    enum broadcast broadcast; /* matmul: the operand that all of the batch shares */
+    enum semantics semantics; /* matmul; dot: numpy.dot of a [B][M][K] and b [B][K][N], out [B][M][B][N] */
+    const char *kv_lengths;   /* interned: "full", "ragged" or "N:N:..." (B numbers) */
+    double mask_share;        /* share of true in the random mask; < 0: no mask */
+    bool bias;                /* N(0,1), [1,H,S_q,S_kv] */
+    bool weights;             /* weights are returned too */
+    bool window;              /* left and right below apply */
+    int64_t window_left;      /* counts the diagonal key; WINDOW_OPEN: no limit */
+    int64_t window_right;     /* WINDOW_OPEN: no limit; WINDOW_NOT_GIVEN */
+    double softcap;           /* 0: none */
+    double scale;             /* NaN: the default 1/sqrt(D) */
+    uint64_t seed;            /* every random choice of this problem's data */
 };
 
 /* A spec with every default of the contract: B 1, H 1, H_kv 1, S 512, D 64, f32, BHSD, no masks, seed 1. */
