@@ -79,6 +79,7 @@ struct report {
     size_t rule_count;
     const char **kernels; /* names, first seen first */
     size_t kernel_count;
+    bool uniform; /* one rule and dtype in all records: they need not be told with each */
     struct report_peak *peaks;
     size_t peak_count;
     const char *gnuplot; /* its path; NULL: not here, then sections give their data without a plot */
