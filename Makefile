@@ -51,8 +51,9 @@ kernel_folders := scalar avx2 avx512 avx512_bf16
 kernel_sources := $(sort $(wildcard $(kernel_folders:%=kernels/%/*.c)))
 broken_sources := $(sort $(wildcard tests/broken/*.c))
 schedule_sources := $(sort $(wildcard kernels/schedule/*.c))
+layer_sources := $(sort $(wildcard kernels/layers/*.c))
 harness_sources := $(sort $(wildcard harness/*.c) $(wildcard harness/probe/*/*.c))
-library_sources := $(filter-out harness/main.c,$(harness_sources)) $(schedule_sources) $(kernel_sources)
+library_sources := $(filter-out harness/main.c,$(harness_sources)) $(schedule_sources) $(layer_sources) $(kernel_sources)
 check_sources := $(sort $(wildcard tests/check_*.c))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -125,7 +126,7 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(library_objects) $(BUILD)/gen/registr
 
 comma := ,
 # What clang-tidy and editors read: one entry a file, with the flags that it is compiled with.
-all_sources := $(harness_sources) $(schedule_sources) $(kernel_sources) $(broken_sources) $(check_sources)
+all_sources := $(harness_sources) $(schedule_sources) $(layer_sources) $(kernel_sources) $(broken_sources) $(check_sources)
 compile_command = {"directory": "$(CURDIR)", "file": "$(1)", "command": "$(CC) $(COMMON_FLAGS) $(part_flags) \
 $(call folder_flags,$(1)) $(call file_flags,$(1)) -c $(1)"}
 $(BUILD)/compile_commands.json: part_flags = -fopenmp $(LIBRARY_CFLAGS) $(LIKWID_CFLAGS) -I.

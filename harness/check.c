@@ -48,7 +48,7 @@ static const char *run_once(struct worker *worker, const char *kernel, const cha
     struct member member;
     struct error error;
     const char *failure = NULL;
-    if (member_open(kernel, schedule, &operands->problem, &worker->team, kind, &member, &error) < 0)
+    if (member_open(kernel, schedule, operands, &worker->team, kind, &member, &error) < 0)
         return intern(error.text);
     uint64_t before = operands_input_digest(operands);
     operands_poison(operands, worker->team.threads);

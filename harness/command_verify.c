@@ -42,10 +42,11 @@ static const char *rotated_schedule(const char *kernel, const struct problem_spe
 {
     static const char *const schedules[] = {"bhq", "splitkv", "bh", "serial"};
     enum { SCHEDULES = sizeof schedules / sizeof *schedules };
-    const struct attn_problem problem = {.struct_size = sizeof problem, .flags = spec->weights ? ATTN_FLAG_WEIGHTS : 0};
-    for (size_t tried = 0; tried < SCHEDULES; tried++) {
+    const struct attn_problem problem = {
+        .struct_size = sizeof problem, .rule = spec->rule, .flags = spec->weights ? ATTN_FLAG_WEIGHTS : 0};
+    for (size_t tried = 0; tried < SCHEDULES && registry_does(kernel, spec->rule); tried++) {
         const struct attn_schedule *schedule = attn_schedule_find(schedules[(turn + tried) % SCHEDULES]);
-        if (!schedule->refuse(registry_find(kernel), &problem, SUITE_THREADS))
+        if (!schedule->refuse(registry_attention(kernel, spec->rule), &problem, SUITE_THREADS))
             return schedule->name;
     }
     return schedules[turn % SCHEDULES];
@@ -89,7 +90,8 @@ static int run_case(struct verifier *verifier, const struct plan *plan, const ch
         bool expected = folder.expect_weights != NULL || folder.operands.spec.weights;
         task.spec.weights = weights && expected;
         for (size_t k = 0; k < count; k++) {
-            bool returns = (registry_find(kernels[k])->caps & ATTN_CAP_WEIGHTS) != 0;
+            bool returns = registry_does(kernels[k], task.spec.rule) &&
+                           (registry_attention(kernels[k], task.spec.rule)->caps & ATTN_CAP_WEIGHTS) != 0;
             if ((returns && expected) == (weights == 1))
                 task.members[task.count++] = (struct verifier_member){kernels[k], "auto"};
         }

@@ -15,7 +15,8 @@
 /* The sets of operands that calls rotate over: one when warm, enough to exceed the caches when cold. */
 struct rotation {
     struct operands operands;
-    struct attn_args *args; /* [count]; args[0] is the operands' own */
+    struct attn_args *args;     /* [count]; args[0] is the operands' own */
+    struct attn_tensor *params; /* [count][ATTN_MOST_PARAMS] what args[c].param points to */
     int64_t count, next;
     struct memory_block copies;
 };

@@ -293,3 +293,24 @@ void fill_tensor(const struct problem_spec *spec, uint32_t set, enum fill_tensor
     for (int64_t r = 0; r < rows; r++)
         fill_row(&stream, tensor, r / (size[1] * size[2]), r / size[2] % size[1], r % size[2]);
 }
+
+void fill_param(const struct problem_spec *spec, uint32_t set, int index, enum attn_dtype dtype, double bound,
+                const struct attn_tensor *tensor, int threads)
+{
+    const int64_t rows = tensor->size[2], columns = tensor->size[3];
+    /* Parameters follow the named tensors in the numbering of streams. */
+    const uint64_t key = stream_key(spec->seed, set, (enum fill_tensor)(FILL_PARAM + index));
+    if (!tensor->data)
+        return;
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++) {
+            const uint64_t bits = stream_bits(key, (uint64_t)(r * columns + c));
+            const float value = (float)((2 * fill_uniform(bits) - 1) * bound);
+            const int64_t at = r * tensor->stride[2] + c;
+            if (dtype == ATTN_F32)
+                ((float *)tensor->data)[at] = value;
+            else
+                ((uint16_t *)tensor->data)[at] = dtype == ATTN_BF16 ? bf16_from_float(value) : f16_from_float(value);
+        }
+}

@@ -322,8 +322,8 @@ static int enter(struct contest *contest, const json_t *members, struct error *e
             return error_system(error, ENOMEM, "cannot keep what threads took and counters told");
         worker_turn(worker, i);
         struct error why;
-        if (member_open(c->kernel, c->schedule, &contest->rotation.operands.problem, &worker->team, MEMORY_HUGE,
-                        &c->member, &why) < 0)
+        if (member_open(c->kernel, c->schedule, &contest->rotation.operands, &worker->team, MEMORY_HUGE, &c->member,
+                        &why) < 0)
             c->failure = intern(why.text);
         else
             contestant_qualify(c, &contest->rotation);

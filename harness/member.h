@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A kernel made ready to run one problem under one schedule: opened, planned, its workspace allocated and touched.
+ * A kernel made ready to run one problem under one schedule: opened, planned, its workspace allocated and touched. For
+ * a layer it is made of parts, one a step, each with workspace and schedule of its own.
  */
 #ifndef HARNESS_MEMBER_H
 #define HARNESS_MEMBER_H
 
+#include "../kernels/layers/layer.h"
 #include "../kernels/schedule/schedule.h"
 #include "error.h"
 #include "operands.h"
 #include "team.h"
 
+struct member_layer; /* the parts */
+
 struct member {
-    const struct attn_kernel *kernel;
-    const struct attn_schedule *schedule; /* what runs, never auto */
+    const struct attn_kernel *kernel;     /* of a layer: the one that does its attention */
+    const struct attn_kernel *matmul;     /* of a layer: the one that does its projections; else NULL */
+    const struct attn_schedule *schedule; /* what runs, never auto; of a layer: its attention's */
     const struct attn_problem *problem;
     struct attn_plan plan;
     void *state;
@@ -20,19 +25,22 @@ struct member {
     size_t workspace_bytes;                         /* that the schedule wants */
     void **thread_scratch;                          /* [threads] into scratch */
     double *busy_ns;                                /* [threads], added up over calls */
+    struct member_layer *layer;                     /* NULL: no layer, the kernel does the problem whole */
+    double phase_ns[ATTN_PHASES];                   /* of a layer: time in each phase, added up over calls */
     int threads;
 };
 
 /* schedule_requested "auto": as attn_schedule_choose. Fails with a reason (-ENOTSUP) where kernel or schedule
- * can't do the problem. kind: where the workspace lives. */
-int member_open(const char *kernel, const char *schedule_requested, const struct attn_problem *problem,
+ * can't do the problem. kind: where the workspace lives. operands: outlive the member. */
+int member_open(const char *kernel, const char *schedule_requested, const struct operands *operands,
                 const struct team *team, enum memory_kind kind, struct member *member, struct error *error);
 void member_close(struct member *member);
 
 /* One call over the whole problem. 0 or -errno from the kernel. */
 int member_call(struct member *member, const struct attn_args *args);
 
-/* plan.shared_bytes plus every thread's scratch plus the schedule's. */
+/* plan.shared_bytes plus every thread's scratch plus the schedule's; of a layer: of all parts, and what the steps hand
+ * on to each other. */
 size_t member_workspace_bytes(const struct member *member);
 
 /* NULL, or what of its workspace's surroundings the kernel overwrote. */

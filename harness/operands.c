@@ -5,6 +5,7 @@
 #include "operands.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +51,55 @@ int operands_allocate_tensor(enum layout layout, const int64_t size[4], const in
     return 0;
 }
 
+/* Fields by rule; see kernels/layers/layer.h. */
+int operands_params(const struct problem_spec *s, struct operand_param params[ATTN_MOST_PARAMS])
+{
+    const int64_t joined = s->D + s->key_dim, heads = s->H * s->D_v;
+    const bool self = s->rule == ATTN_SELF_ATTENTION, combine = s->combine;
+    const struct operand_param additive[ATTN_ADDITIVE_PARAMS] = {
+        [ATTN_ADDITIVE_W] = {"w", s->hidden, joined, joined, false, true},
+        [ATTN_ADDITIVE_W_BIAS] = {"w_bias", 1, s->hidden, joined, true, true},
+        [ATTN_ADDITIVE_U] = {"u", 1, s->hidden, s->hidden, false, !s->plain_sum},
+    };
+    const struct operand_param concat[ATTN_CONCAT_PARAMS] = {
+        [ATTN_CONCAT_W] = {"w", s->S_kv, joined, joined, false, true},
+        [ATTN_CONCAT_W_BIAS] = {"w_bias", 1, s->S_kv, joined, true, true},
+        [ATTN_CONCAT_W_OUT] = {"w_out", s->out_dim, s->D + s->D_v, s->D + s->D_v, false, combine},
+        [ATTN_CONCAT_W_OUT_BIAS] = {"w_out_bias", 1, s->out_dim, s->D + s->D_v, true, combine},
+    };
+    const struct operand_param matrices[ATTN_SELF_MATRICES] = {
+        [ATTN_SELF_W_Q] = {"w_self_q", s->input_dim, s->model_dim, s->input_dim, false, true},
+        [ATTN_SELF_W_K] = {"w_self_k", s->input_dim, s->model_dim, s->input_dim, false, true},
+        [ATTN_SELF_W_V] = {"w_self_v", s->input_dim, s->model_dim_v, s->input_dim, false, true},
+    };
+    const struct operand_param heads_of[ATTN_LAYER_PARAMS] = {
+        [ATTN_LAYER_W_Q] = {"w_q", s->H * s->D, s->model_dim, s->model_dim, false, true},
+        [ATTN_LAYER_W_Q_BIAS] = {"w_q_bias", 1, s->H * s->D, s->model_dim, true, true},
+        [ATTN_LAYER_W_K] = {"w_k", s->H_kv * s->D, s->model_dim, s->model_dim, false, true},
+        [ATTN_LAYER_W_K_BIAS] = {"w_k_bias", 1, s->H_kv * s->D, s->model_dim, true, true},
+        [ATTN_LAYER_W_V] = {"w_v", s->H_kv * s->D_v, s->model_dim_v, s->model_dim_v, false, true},
+        [ATTN_LAYER_W_V_BIAS] = {"w_v_bias", 1, s->H_kv * s->D_v, s->model_dim_v, true, true},
+        [ATTN_LAYER_W_O] = {"w_o", s->out_dim, heads, heads, false, true},
+        [ATTN_LAYER_W_O_BIAS] = {"w_o_bias", 1, s->out_dim, heads, true, true},
+    };
+    int count = 0;
+    if (s->rule == ATTN_ADDITIVE) {
+        memcpy(params, additive, sizeof additive);
+        count = ATTN_ADDITIVE_PARAMS;
+    } else if (s->rule == ATTN_CONCAT) {
+        memcpy(params, concat, sizeof concat);
+        count = ATTN_CONCAT_PARAMS;
+    } else if (self) {
+        memcpy(params, matrices, sizeof matrices);
+        count = ATTN_SELF_MATRICES;
+    }
+    if (s->rule == ATTN_MULTI_HEAD || (self && !s->single)) {
+        memcpy(params + count, heads_of, sizeof heads_of);
+        count += ATTN_LAYER_PARAMS;
+    }
+    return count;
+}
+
 /* The tensors of a spec: stored size, the size that kernels see, and whether it is allocated. */
 enum { Q, K, V, OUT, WEIGHTS, BIAS, MASK, TENSORS };
 
@@ -60,24 +110,75 @@ struct plan_entry {
     enum layout layout;
 };
 
+/* Features of a row of q, k, v and out. */
+struct widths {
+    int64_t q, k, v, out;
+};
+
+static struct widths widths_of(const struct problem_spec *s)
+{
+    switch (s->rule) {
+    case ATTN_ADDITIVE:
+        return (struct widths){s->D, s->key_dim, s->D_v, s->D_v};
+    case ATTN_CONCAT:
+        return (struct widths){s->D, s->key_dim, s->D_v, s->combine ? s->out_dim : s->D_v};
+    case ATTN_MULTI_HEAD:
+        return (struct widths){s->model_dim, s->model_dim, s->model_dim_v, s->out_dim};
+    case ATTN_SELF_ATTENTION:
+        return (struct widths){s->input_dim, 0, 0, s->single ? s->D_v : s->out_dim};
+    case ATTN_MATMUL:
+        return (struct widths){s->D, s->D_v, 0, s->D_v};
+    default:
+        return (struct widths){s->D, s->D, s->D_v, s->D_v};
+    }
+}
+
+/* A matmul's a and b, and out, which numpy.dot orders as [M][batch][N]. */
+static void plan_matmul(const struct problem_spec *s, struct plan_entry plan[TENSORS])
+{
+    const bool dot = s->semantics == SEMANTICS_DOT, a_alone = s->broadcast == BROADCAST_A || dot;
+    const bool b_alone = s->broadcast == BROADCAST_B;
+    const int64_t B = dot ? 1 : s->B, H = dot ? s->B : s->H, M = dot ? s->B * s->S_q : s->S_q, inner = s->D, N = s->D_v;
+    const struct plan_entry entries[] = {
+        {true, {a_alone ? 1 : B, a_alone ? 1 : H, M, inner}, {B, H, M, inner}, 0, LAYOUT_BHSD},
+        {true, {b_alone ? 1 : B, b_alone ? 1 : H, inner, N}, {B, H, inner, N}, 0, LAYOUT_BHSD},
+        {true, {B, H, M, N}, {B, H, M, N}, 0, dot ? LAYOUT_BSHD : LAYOUT_BHSD},
+    };
+    plan[Q] = entries[0];
+    plan[K] = entries[1];
+    plan[OUT] = entries[2];
+    plan[Q].element = plan[K].element = plan[OUT].element = dtype_bytes(s->dtype);
+}
+
 static void plan_tensors(const struct problem_spec *s, struct plan_entry plan[TENSORS])
 {
+    const bool layer = s->rule == ATTN_MULTI_HEAD || s->rule == ATTN_SELF_ATTENTION;
+    const struct widths w = widths_of(s);
+    const int64_t H = layer ? 1 : s->H, H_kv = layer ? 1 : s->H_kv;
     const int64_t pairs[4] = {s->B, s->H, s->S_q, s->S_kv};
     const int64_t sizes[TENSORS][4] = {
-        [Q] = {s->B, s->H, s->S_q, s->D},          [K] = {s->B, s->H_kv, s->S_kv, s->D},
-        [V] = {s->B, s->H_kv, s->S_kv, s->D_v},    [OUT] = {s->B, s->H, s->S_q, s->D_v},
-        [WEIGHTS] = {s->B, s->H, s->S_q, s->S_kv}, [BIAS] = {1, s->H, s->S_q, s->S_kv},
+        [Q] = {s->B, H, s->S_q, w.q},
+        [K] = {s->B, H_kv, s->rule == ATTN_CONCAT ? s->S_q : s->S_kv, w.k},
+        [V] = {s->B, H_kv, s->S_kv, w.v},
+        [OUT] = {s->B, H, s->S_q, w.out},
+        [WEIGHTS] = {s->B, s->H, s->S_q, s->S_kv},
+        [BIAS] = {1, s->H, s->S_q, s->S_kv},
         [MASK] = {s->B, 1, s->S_q, s->S_kv},
     };
     const bool present[TENSORS] = {
         [Q] = true,
-        [K] = s->alias != ALIAS_QKV,
-        [V] = s->alias == ALIAS_NONE,
+        [K] = s->alias != ALIAS_QKV && s->rule != ATTN_SELF_ATTENTION,
+        [V] = s->alias == ALIAS_NONE && s->rule != ATTN_SELF_ATTENTION,
         [OUT] = true,
         [WEIGHTS] = s->weights,
         [BIAS] = s->bias,
         [MASK] = s->mask_share >= 0,
     };
+    memset(plan, 0, TENSORS * sizeof *plan);
+    if (s->rule == ATTN_MATMUL) {
+        plan_matmul(s, plan);
+        return;
+    }
     for (int t = 0; t < TENSORS; t++) {
         plan[t].present = present[t];
         memcpy(plan[t].size, sizes[t], sizeof plan[t].size);
@@ -85,6 +186,25 @@ static void plan_tensors(const struct problem_spec *s, struct plan_entry plan[TE
         plan[t].element = t == MASK ? 1 : t >= WEIGHTS ? sizeof(float) : dtype_bytes(s->dtype);
         plan[t].layout = t >= WEIGHTS ? LAYOUT_BHSD : s->layout;
     }
+}
+
+static int create_params(const struct problem_spec *spec, enum memory_kind kind, struct operands *operands,
+                         struct error *error)
+{
+    struct operand_param params[ATTN_MOST_PARAMS];
+    operands->params = operands_params(spec, params);
+    operands->args.param = operands->params ? operands->param : NULL;
+    for (int i = 0; i < operands->params; i++) {
+        const int64_t size[4] = {1, 1, params[i].rows, params[i].columns};
+        if (!params[i].present)
+            continue;
+        int code =
+            operands_allocate_tensor(LAYOUT_BHSD, size, size, params[i].bias ? sizeof(float) : dtype_bytes(spec->dtype),
+                                     kind, &operands->param_block[i], &operands->param[i], error);
+        if (code < 0)
+            return code;
+    }
+    return 0;
 }
 
 int operands_create(const struct problem_spec *spec, enum memory_kind kind, struct operands *operands,
@@ -96,7 +216,8 @@ int operands_create(const struct problem_spec *spec, enum memory_kind kind, stru
     size_t entries = spec->B > 0 ? (size_t)spec->B : 1;
     operands->kv_len = calloc(entries, sizeof *operands->kv_len);
     operands->diag = calloc(entries, sizeof *operands->diag);
-    if (!operands->kv_len || !operands->diag) {
+    operands->param = calloc(ATTN_MOST_PARAMS, sizeof *operands->param);
+    if (!operands->kv_len || !operands->diag || !operands->param) {
         operands_destroy(operands);
         return error_system(error, ENOMEM, "cannot allocate operands");
     }
@@ -108,15 +229,14 @@ int operands_create(const struct problem_spec *spec, enum memory_kind kind, stru
     struct attn_tensor *tensor[TENSORS] = {&args->q,       &args->k,    &args->v,   &args->out,
                                            &args->weights, &args->bias, &args->mask};
     plan_tensors(spec, plan);
-    for (int t = 0; t < TENSORS; t++) {
-        if (!plan[t].present)
-            continue;
-        int code = operands_allocate_tensor(plan[t].layout, plan[t].size, plan[t].broadcast, plan[t].element, kind,
+    int code = create_params(spec, kind, operands, error);
+    for (int t = 0; t < TENSORS && code == 0; t++)
+        if (plan[t].present)
+            code = operands_allocate_tensor(plan[t].layout, plan[t].size, plan[t].broadcast, plan[t].element, kind,
                                             block[t], tensor[t], error);
-        if (code < 0) {
-            operands_destroy(operands);
-            return code;
-        }
+    if (code < 0) {
+        operands_destroy(operands);
+        return code;
     }
     if (spec->alias == ALIAS_QKV)
         args->k = args->q;
@@ -125,21 +245,29 @@ int operands_create(const struct problem_spec *spec, enum memory_kind kind, stru
     return 0;
 }
 
-void operands_destroy(struct operands *operands)
+void operands_release_inputs(struct operands *operands)
 {
     memory_release(&operands->q);
     memory_release(&operands->k);
     memory_release(&operands->v);
-    memory_release(&operands->out);
-    memory_release(&operands->weights);
     memory_release(&operands->bias);
     memory_release(&operands->mask);
+    for (int i = 0; i < ATTN_MOST_PARAMS; i++)
+        memory_release(&operands->param_block[i]);
+}
+
+void operands_destroy(struct operands *operands)
+{
+    operands_release_inputs(operands);
+    memory_release(&operands->out);
+    memory_release(&operands->weights);
     free(operands->kv_len);
     free(operands->diag);
+    free(operands->param);
     memset(operands, 0, sizeof *operands);
 }
 
-/* Bias and mask are stored with size 1 where they broadcast, and only what is stored is filled. */
+/* Bias, mask and the operands of a matmul are stored with size 1 where they broadcast; only that is filled. */
 static void fill_stored(const struct problem_spec *spec, uint32_t set, enum fill_tensor which,
                         const struct attn_tensor *tensor, int threads)
 {
@@ -156,12 +284,17 @@ void operands_fill(struct operands *operands, uint32_t set, int threads)
     struct attn_args *args = &operands->args;
     /* A shared buffer holds what the keys would hold: it is the keys that make a fill what it is. */
     if (spec->alias != ALIAS_QKV)
-        fill_tensor(spec, set, FILL_Q, &args->q, threads);
-    fill_tensor(spec, set, FILL_K, &args->k, threads);
+        fill_stored(spec, set, FILL_Q, &args->q, threads);
+    fill_stored(spec, set, FILL_K, &args->k, threads);
     if (spec->alias == ALIAS_NONE)
         fill_tensor(spec, set, FILL_V, &args->v, threads);
     fill_stored(spec, set, FILL_BIAS, &args->bias, threads);
     fill_stored(spec, set, FILL_MASK, &args->mask, threads);
+    struct operand_param params[ATTN_MOST_PARAMS];
+    int count = operands_params(spec, params);
+    for (int i = 0; i < count; i++)
+        fill_param(spec, set, i, params[i].bias ? ATTN_F32 : spec->dtype, 1 / sqrt((double)params[i].fan_in),
+                   &operands->param[i], threads);
 }
 
 static void poison16(uint16_t *data, size_t count, uint16_t pattern, int threads)
@@ -219,12 +352,15 @@ uint64_t operands_input_digest(const struct operands *operands)
     uint64_t digest = UINT64_C(0x2545f4914f6cdd1d);
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
         digest = digest_block(digest, inputs[i]);
+    for (int i = 0; i < operands->params; i++)
+        digest = digest_block(digest, &operands->param_block[i]);
     return digest;
 }
 
 double operands_bytes(const struct problem_spec *spec)
 {
     struct plan_entry plan[TENSORS];
+    struct operand_param params[ATTN_MOST_PARAMS];
     double total = 0;
     plan_tensors(spec, plan);
     for (int t = 0; t < TENSORS; t++) {
@@ -233,5 +369,10 @@ double operands_bytes(const struct problem_spec *spec)
             bytes *= (double)plan[t].size[i];
         total += plan[t].present ? bytes : 0;
     }
+    int count = operands_params(spec, params);
+    for (int i = 0; i < count; i++)
+        if (params[i].present)
+            total += (double)params[i].rows * (double)params[i].columns *
+                     (double)(params[i].bias ? sizeof(float) : dtype_bytes(spec->dtype));
     return total;
 }

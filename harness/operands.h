@@ -6,6 +6,7 @@
 #ifndef HARNESS_OPERANDS_H
 #define HARNESS_OPERANDS_H
 
+#include "../kernels/layers/layer.h"
 #include "error.h"
 #include "spec.h"
 
@@ -35,15 +36,32 @@ const char *memory_page_mode(const struct memory_block *const *blocks, int count
 struct operands {
     struct problem_spec spec;
     struct attn_problem problem;
-    struct attn_args args; /* row_max, row_sum, shared, param: NULL */
+    struct attn_args args; /* row_max, row_sum, shared: NULL; param: the array below */
     int64_t *kv_len, *diag;
     struct memory_block q, k, v, out, weights, bias, mask; /* data NULL where absent or aliased */
+    struct attn_tensor *param;                             /* [ATTN_MOST_PARAMS], order of kernels/layers/layer.h */
+    struct memory_block param_block[ATTN_MOST_PARAMS];     /* data NULL: absent */
+    int params;                                            /* how many the rule has */
 };
+
+/* Shape of one parameter of the spec's rule. */
+struct operand_param {
+    const char *name; /* as in case folders: "w_q", "w_q_bias" ... */
+    int64_t rows, columns;
+    int64_t fan_in; /* inputs that one output adds up: values are filled uniform within 1/sqrt(fan_in) */
+    bool bias;      /* f32 whatever the dtype */
+    bool present;   /* false: the spec leaves it out (u of a plain sum) */
+};
+/* How many parameters the spec's rule has, and their shapes. */
+int operands_params(const struct problem_spec *spec, struct operand_param params[ATTN_MOST_PARAMS]);
 
 /* Allocates (does not fill) everything the spec needs. */
 int operands_create(const struct problem_spec *spec, enum memory_kind kind, struct operands *operands,
                     struct error *error);
 void operands_destroy(struct operands *operands);
+
+/* Releases the inputs alone; shapes, strides and outputs stay. */
+void operands_release_inputs(struct operands *operands);
 
 /* Fills inputs with data set 0 or 1. threads: how many OpenMP threads may be used. */
 void operands_fill(struct operands *operands, uint32_t set, int threads);

@@ -32,7 +32,7 @@ struct planner {
     bool zero_ok;
     struct plan *plan;
     struct error *error;
-    const struct attn_kernel **kernels; /* of the sweep under way */
+    const char **kernels; /* of the sweep under way */
     size_t kernel_count;
     struct resolved *resolved;
     size_t resolved_count;
@@ -97,13 +97,14 @@ static int resolve(struct planner *planner, const struct value *place, int asked
     return plan_warn(planner->plan, entry->placement.warning, planner->error);
 }
 
-static const char *schedule_refusal(const char *name, const struct attn_kernel *kernel,
-                                    const struct attn_problem *problem, int threads)
+static const char *schedule_refusal(const char *name, const char *kernel, const struct attn_problem *problem,
+                                    int threads)
 {
     if (strcmp(name, "serial") == 0 && threads > 1)
         return intern("serial uses one thread");
     const struct attn_schedule *schedule = attn_schedule_find(name);
-    return schedule && schedule->refuse ? intern(schedule->refuse(kernel, problem, threads)) : NULL;
+    const struct attn_kernel *attention = registry_attention(kernel, problem->rule);
+    return schedule && schedule->refuse ? intern(schedule->refuse(attention, problem, threads)) : NULL;
 }
 
 static int grow(struct planner *planner)
@@ -162,8 +163,8 @@ static int expand_kernels(struct planner *planner, const struct axes *axes, cons
     for (size_t s = 0; s < schedules->count; s++) {
         point.schedule_requested = intern(schedules->items[s].text);
         for (size_t k = 0; k < planner->kernel_count && !code; k++) {
-            const struct attn_kernel *kernel = planner->kernels[k];
-            point.kernel = intern(kernel->name);
+            const char *kernel = planner->kernels[k];
+            point.kernel = intern(kernel);
             point.skip_reason = registry_refusal(kernel, &subject->problem, isa_available());
             if (!point.skip_reason)
                 point.skip_reason = resolved->reason ? resolved->reason : unbindable;

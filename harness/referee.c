@@ -117,14 +117,9 @@ static struct ruling *rule(struct referee *referee, const json_t *request, struc
     }
     if (ruling->folder.expect_out || ruling->folder.expect_weights)
         expected_replace(&ruling->folder, &ruling->oracle);
-    if (!ruling
-             ->from_folder) { /* judging needs shapes and bounds only, and large inputs would crowd out the worker's */
-        memory_release(&operands->q);
-        memory_release(&operands->k);
-        memory_release(&operands->v);
-        memory_release(&operands->bias);
-        memory_release(&operands->mask);
-    }
+    /* Judging needs shapes and bounds only, and large inputs would crowd out the worker's. */
+    if (!ruling->from_folder)
+        operands_release_inputs(operands);
     ruling->key = key;
     ruling->used = ++referee->clock;
     return ruling;

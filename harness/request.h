@@ -45,9 +45,9 @@ void axes_merge(const struct request *request, size_t sweep, struct axes *merged
 int axes_variant(const struct axes *merged, const struct value *model, const struct value *decode, struct axes *variant,
                  struct error *error);
 
-/* The registry's kernels that globs match, each once, in the order of the globs, to kernels (room for the registry);
- * an empty axis: all that do the rule. A glob that matches nothing is an error. */
-int kernels_match(const struct axis *globs, enum attn_rule rule, const struct attn_kernel **kernels, size_t *count,
+/* The names of the registry's kernels that globs match, each once, in the order of the globs, to kernels (room for the
+ * registry); an empty axis: all that do the rule. A glob that matches nothing is an error. */
+int kernels_match(const struct axis *globs, enum attn_rule rule, const char **kernels, size_t *count,
                   struct error *error);
 size_t registry_count(void);
 

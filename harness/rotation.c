@@ -9,20 +9,27 @@
 
 #include "contestant.h"
 
-enum { TENSORS = 6, PAGE = 4096 };
+enum { NAMED = 6, TENSORS = NAMED + ATTN_MOST_PARAMS, PAGE = 4096 };
 
 /* The blocks that every copy has of its own, and where its args point to them. */
 static struct memory_block *block_of(struct operands *operands, int tensor)
 {
-    struct memory_block *blocks[TENSORS] = {&operands->q,       &operands->k,    &operands->v,
-                                            &operands->weights, &operands->bias, &operands->mask};
-    return blocks[tensor];
+    struct memory_block *blocks[NAMED] = {&operands->q,       &operands->k,    &operands->v,
+                                          &operands->weights, &operands->bias, &operands->mask};
+    return tensor < NAMED ? blocks[tensor] : &operands->param_block[tensor - NAMED];
 }
 
-static struct attn_tensor *tensor_of(struct attn_args *args, int tensor)
+/* Copy number `copy`'s own parameters. */
+static struct attn_tensor *params_of(struct rotation *rotation, int64_t copy)
 {
-    struct attn_tensor *tensors[TENSORS] = {&args->q, &args->k, &args->v, &args->weights, &args->bias, &args->mask};
-    return tensors[tensor];
+    return rotation->params + copy * ATTN_MOST_PARAMS;
+}
+
+static struct attn_tensor *tensor_of(struct rotation *rotation, int64_t copy, int tensor)
+{
+    struct attn_args *args = &rotation->args[copy];
+    struct attn_tensor *tensors[NAMED] = {&args->q, &args->k, &args->v, &args->weights, &args->bias, &args->mask};
+    return tensor < NAMED ? tensors[tensor] : &params_of(rotation, copy)[tensor - NAMED];
 }
 
 static size_t page_rounded(size_t bytes)
@@ -45,6 +52,9 @@ static void lay_copy(struct rotation *rotation, int64_t copy)
     struct attn_args *args = &rotation->args[copy];
     char *next = (char *)rotation->copies.data + (size_t)(copy - 1) * copy_bytes(&rotation->operands);
     *args = rotation->operands.args;
+    memcpy(params_of(rotation, copy), params_of(rotation, 0), ATTN_MOST_PARAMS * sizeof *rotation->params);
+    if (args->param)
+        args->param = params_of(rotation, copy);
     args->out.data = next;
     next += page_rounded(rotation->operands.out.bytes);
     for (int t = 0; t < TENSORS; t++) {
@@ -52,8 +62,8 @@ static void lay_copy(struct rotation *rotation, int64_t copy)
         if (!block->data)
             continue;
         for (int u = 0; u < TENSORS; u++)
-            if (tensor_of(&rotation->operands.args, u)->data == block->data)
-                tensor_of(args, u)->data = next;
+            if (tensor_of(rotation, 0, u)->data == block->data)
+                tensor_of(rotation, copy, u)->data = next;
         next += page_rounded(block->bytes);
     }
 }
@@ -71,7 +81,8 @@ int rotation_create(const struct problem_spec *spec, enum cache_state cache, dou
     if (rotation->count < 1)
         rotation->count = 1;
     rotation->args = calloc((size_t)rotation->count, sizeof *rotation->args);
-    if (!rotation->args)
+    rotation->params = calloc((size_t)rotation->count * ATTN_MOST_PARAMS, sizeof *rotation->params);
+    if (!rotation->args || !rotation->params)
         rc = error_system(error, ENOMEM, "%lld copies of the operands", (long long)rotation->count);
     if (rc == 0 && rotation->count > 1)
         rc = memory_allocate(&rotation->copies, one * (size_t)(rotation->count - 1), MEMORY_HUGE, error);
@@ -80,6 +91,7 @@ int rotation_create(const struct problem_spec *spec, enum cache_state cache, dou
         return rc;
     }
     rotation->args[0] = rotation->operands.args;
+    memcpy(rotation->params, rotation->operands.param, ATTN_MOST_PARAMS * sizeof *rotation->params);
     for (int64_t c = 1; c < rotation->count; c++)
         lay_copy(rotation, c);
     rotation_fill(rotation, 0, threads);
@@ -91,6 +103,7 @@ void rotation_release(struct rotation *rotation)
     operands_destroy(&rotation->operands);
     memory_release(&rotation->copies);
     free(rotation->args);
+    free(rotation->params);
     *rotation = (struct rotation){0};
 }
 
@@ -102,7 +115,7 @@ void rotation_fill(struct rotation *rotation, uint32_t set, int threads)
         for (int t = 0; t < TENSORS; t++) {
             struct memory_block *block = block_of(&rotation->operands, t);
             if (block->data)
-                memcpy(tensor_of(&rotation->args[c], t)->data, block->data, block->bytes);
+                memcpy(tensor_of(rotation, c, t)->data, block->data, block->bytes);
         }
     rotation_poison(rotation, threads);
 }

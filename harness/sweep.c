@@ -72,7 +72,7 @@ size_t registry_count(void)
     return count;
 }
 
-static void add_kernel(const struct attn_kernel *kernel, const struct attn_kernel **kernels, size_t *count)
+static void add_kernel(const char *kernel, const char **kernels, size_t *count)
 {
     for (size_t i = 0; i < *count; i++)
         if (kernels[i] == kernel)
@@ -83,27 +83,27 @@ static void add_kernel(const struct attn_kernel *kernel, const struct attn_kerne
 static int no_kernel(const struct value *glob, struct error *error)
 {
     char shown[QUOTED_BYTES], names[512] = "";
-    for (const struct attn_kernel *const *k = attn_registry; *k; k++) {
+    for (const char *const *name = registry_names(); *name; name++) {
         size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", (*k)->name);
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", *name);
     }
     return error_usage(error, "%s: no kernel matches %s (%s)", glob->where, quoted(glob->text, shown), names);
 }
 
-int kernels_match(const struct axis *globs, enum attn_rule rule, const struct attn_kernel **kernels, size_t *count,
+int kernels_match(const struct axis *globs, enum attn_rule rule, const char **kernels, size_t *count,
                   struct error *error)
 {
     *count = 0;
-    for (const struct attn_kernel *const *k = attn_registry; globs->count == 0 && *k; k++)
-        if ((*k)->rules & ATTN_BIT(rule))
-            add_kernel(*k, kernels, count);
+    for (const char *const *name = registry_names(); globs->count == 0 && *name; name++)
+        if (registry_does(*name, rule))
+            add_kernel(*name, kernels, count);
     for (size_t i = 0; i < globs->count; i++) {
         bool matched = false;
-        for (const struct attn_kernel *const *k = attn_registry; *k; k++) {
-            if (fnmatch(globs->items[i].text, (*k)->name, 0) != 0)
+        for (const char *const *name = registry_names(); *name; name++) {
+            if (fnmatch(globs->items[i].text, *name, 0) != 0)
                 continue;
             matched = true;
-            add_kernel(*k, kernels, count);
+            add_kernel(*name, kernels, count);
         }
         if (!matched)
             return no_kernel(&globs->items[i], error);

@@ -200,12 +200,11 @@ static size_t converse(struct verifier *verifier, const struct verifier_task *ta
 static const char *refusal(const struct verifier_task *task, const struct verifier_member *member, int64_t *lengths)
 {
     struct attn_problem problem;
-    const struct attn_kernel *kernel = registry_find(member->kernel);
     spec_problem(&task->spec, lengths, lengths + task->spec.B, &problem);
-    const char *reason = registry_refusal(kernel, &problem, isa_available());
+    const char *reason = registry_refusal(member->kernel, &problem, isa_available());
     const struct attn_schedule *schedule = attn_schedule_find(member->schedule);
-    if (!reason && schedule && schedule->refuse)
-        reason = schedule->refuse(kernel, &problem, task->seat->threads);
+    if (!reason && schedule && schedule->refuse) /* what does not do the rule has been refused above */
+        reason = schedule->refuse(registry_attention(member->kernel, problem.rule), &problem, task->seat->threads);
     return reason;
 }
 
