@@ -12,19 +12,21 @@
 #include "json_util.h"
 #include "output.h"
 
-static const char help[] = "Usage: attnbench show [--wide] [--color WHEN] FILE\n"
-                           "       attnbench show FILE --point ID\n"
-                           "\n"
-                           "Prints a results file as the table that `attnbench run` printed, with its summary.\n"
-                           "\n"
-                           "  --point ID    one point whole: its record as JSON, then the command that repeats it;\n"
-                           "                the first digits of an ID are enough where no other begins so;\n"
-                           "                `attnbench show FILE ID` is short for it\n"
-                           "  --wide        all columns, whole reasons\n"
-                           "  --color WHEN  auto (the default), always or never\n"
-                           "  --help        this text\n"
-                           "\n"
-                           "Exit codes: 0 ok, 2 usage or bad file, 5 the output could not be written.\n";
+static const char help[] =
+    "Usage: attnbench show [--wide] [--color WHEN] FILE\n"
+    "       attnbench show FILE --point ID\n"
+    "\n"
+    "Prints a results file as the table that `attnbench run` printed, with its summary; of a merged file\n"
+    "one table a machine.\n"
+    "\n"
+    "  --point ID    one point whole: its record as JSON, then the command that repeats it;\n"
+    "                the first digits of an ID are enough where no other begins so;\n"
+    "                `attnbench show FILE ID` is short for it\n"
+    "  --wide        all columns, whole reasons\n"
+    "  --color WHEN  auto (the default), always or never\n"
+    "  --help        this text\n"
+    "\n"
+    "Exit codes: 0 ok, 2 usage or bad file, 5 the output could not be written.\n";
 
 enum { FLAG_POINT = ARGUMENTS_LONG_ONLY, FLAG_WIDE, FLAG_COLOR, FLAG_HELP };
 
@@ -162,9 +164,8 @@ int command_show(int argc, char **argv, struct error *error)
     if (options.point) {
         code = show_point(stdout, &options, results.records, error);
     } else {
-        bool color = color_wanted(options.color, stdout);
-        table_print(stdout, results.records, options.wide, color);
-        summary_print(stdout, results.records, color);
+        machines_print(stdout, results.contexts, results.records, options.wide, color_wanted(options.color, stdout),
+                       true);
     }
     results_release(&results);
     return code ? code : output_flush(stdout, "output", error);

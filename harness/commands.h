@@ -16,5 +16,6 @@ int command_doctor(int argc, char **argv, struct error *error);
 int command_peak(int argc, char **argv, struct error *error);
 int command_show(int argc, char **argv, struct error *error);
 int command_export(int argc, char **argv, struct error *error);
+int command_merge(int argc, char **argv, struct error *error);
 
 #endif

@@ -45,9 +45,9 @@ int export_write(FILE *file, const char *format, const json_t *contexts, const j
                  struct error *error)
 {
     if (strcmp(format, "table") == 0) {
-        table_print(file, records, wide, color);
+        machines_print(file, contexts, records, wide, color, false);
     } else if (strcmp(format, "csv") == 0) {
-        export_csv(file, records);
+        export_csv(file, contexts, records);
     } else if (strcmp(format, "md") == 0) {
         export_markdown(file, contexts, records);
     } else if (strcmp(format, "json") == 0) {

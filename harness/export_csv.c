@@ -7,7 +7,11 @@
 
 #include "export.h"
 #include "json_util.h"
+#include "machines.h"
 #include "spec.h"
+
+/* Which machine it was stands in the context, not in the record. */
+static const char machine_column[] = "machine_key";
 
 /* Columns that stand in every export, in this order, so that files with different records still line up. */
 static const char *const fixed_columns[] = {
@@ -81,6 +85,7 @@ static const char *const fixed_columns[] = {
     "noise.throttled_ns",
     "noise.clock_drift",
     "samples_ns",
+    machine_column,
 };
 
 /* Puts quotes around what a reader could not take bare. */
@@ -186,7 +191,7 @@ static const json_t *value_at(const json_t *object, const char *path)
     return NULL;
 }
 
-void export_csv(FILE *file, const json_t *records)
+void export_csv(FILE *file, const json_t *contexts, const json_t *records)
 {
     json_t *columns = columns_of(records), *record, *unused;
     const char *path;
@@ -205,7 +210,10 @@ void export_csv(FILE *file, const json_t *records)
         json_object_foreach(columns, path, unused)
         {
             fputs(gap, file);
-            put_value(file, value_at(record, path));
+            const json_t *value = value_at(record, path);
+            if (!value && strcmp(path, machine_column) == 0)
+                value = json_object_get(machines_context_of(contexts, record), machine_column);
+            put_value(file, value);
             gap = ",";
         }
         fputc('\n', file);

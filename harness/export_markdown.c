@@ -8,6 +8,7 @@
 
 #include "export.h"
 #include "json_util.h"
+#include "machines.h"
 #include "output.h"
 #include "record_text.h"
 
@@ -107,17 +108,14 @@ static void put_run(FILE *file, const json_t *context)
 
 static void put_contexts(FILE *file, const json_t *contexts)
 {
-    json_t *seen = json_object(), *context;
+    json_t *context;
     size_t index;
     json_array_foreach((json_t *)contexts, index, context)
     {
-        const char *machine = json_get_string(context, "machine_key", "");
-        if (!json_object_get(seen, machine))
+        if (index == 0)
             put_machine(file, context);
-        json_object_set_new(seen, machine, json_true());
         put_run(file, context);
     }
-    json_decref(seen);
 }
 
 static void put_row(FILE *file, const json_t *record)
@@ -166,11 +164,23 @@ static void put_problem(FILE *file, const struct record_group *group)
 void export_markdown(FILE *file, const json_t *contexts, const json_t *records)
 {
     size_t count;
-    struct record_group *groups = record_groups(records, &count);
+    struct machine *machines = machines_split(contexts, records, &count);
     fputs("# attnbench results\n\n", file);
-    put_contexts(file, contexts);
-    for (size_t i = 0; i < count; i++)
-        put_problem(file, &groups[i]);
+    for (size_t m = 0; m < count; m++) {
+        char title[256];
+        size_t problems;
+        struct record_group *groups = record_groups(machines[m].records, &problems);
+        machine_title(&machines[m], title, sizeof title);
+        if (count > 1) {
+            fputs("## ", file);
+            put_text(file, title);
+            fputs("\n\n", file);
+        }
+        put_contexts(file, machines[m].contexts);
+        for (size_t i = 0; i < problems; i++)
+            put_problem(file, &groups[i]);
+        record_groups_release(groups, problems);
+    }
     fputs("Time is the median of one call, ±% half its 95 % interval by order statistics. GFLOP/s counts the FLOPs "
           "left by\n"
           "causal line, window and lengths; GB/s the least bytes that the problem must move. Roof is the share of the "
@@ -179,5 +189,5 @@ void export_markdown(FILE *file, const json_t *contexts, const json_t *records)
           "output\n"
           "was held against a float64 reference: err is the largest error over its derived bound. `-` is unknown.\n",
           file);
-    record_groups_release(groups, count);
+    machines_release(machines, count);
 }

@@ -131,6 +131,20 @@ int journal_create(const char *path, const json_t *context, struct journal **jou
     return code;
 }
 
+/* A point that another machine has measured is not measured here. */
+static bool spans_machines(const struct results *results)
+{
+    size_t index;
+    json_t *context;
+    json_array_foreach(results->contexts, index, context)
+    {
+        const json_t *first = json_array_get(results->contexts, 0);
+        if (strcmp(json_get_string(context, "machine_key", ""), json_get_string(first, "machine_key", "")) != 0)
+            return true;
+    }
+    return false;
+}
+
 /* Reads what stands in the journal and cuts off what is torn. */
 static int journal_recover(struct journal *journal, json_t **records, struct error *error)
 {
@@ -150,6 +164,11 @@ static int journal_recover(struct journal *journal, json_t **records, struct err
     fclose(stream);
     if (code)
         return error_prefix(error, code, "--resume");
+    if (spans_machines(&results)) {
+        results_release(&results);
+        return error_usage(error, "--resume %s: results of several machines, merged: resume the run's own file",
+                           journal->path);
+    }
     if (results.torn && ftruncate(journal->descriptor, whole_bytes) != 0) {
         code = error_system(error, errno, "--resume %s: cannot cut off the torn last line", journal->path);
         results_release(&results);

@@ -34,7 +34,7 @@ void journal_close(struct journal *journal);
 
 /* A results file read for show, export and their kin. A torn last line is left out (and *torn set): one without a
  * newline, or that is not JSON. Anything else that is not a context or record line is an error naming file and line; so
- * is a file without a context. */
+ * is a file without a context. A resumed or merged file has several contexts: machines.h tells which is a record's. */
 struct results {
     json_t *contexts; /* array */
     json_t *records;  /* array, file order */
@@ -45,5 +45,22 @@ int results_read(const char *path, struct results *results, struct error *error)
 int results_read_stream(FILE *file, const char *name, struct results *results, int64_t *whole_bytes,
                         struct error *error);
 void results_release(struct results *results);
+
+/* One line of a results file as it stands there, of a schema that is known. json and text are the reader's own. */
+struct results_line {
+    json_t *json;
+    const char *text;
+    size_t length; /* bytes of text, the newline included */
+    int64_t number;
+    bool is_context;
+};
+struct results_end {
+    bool torn;           /* the last line is, and was left out */
+    int64_t whole_bytes; /* where the last whole line ends */
+};
+/* Gives each line to take, in file order, as strictly as results_read does; ends with the first code that is not 0. */
+int results_scan(FILE *file, const char *name,
+                 int (*take)(void *user, const struct results_line *line, struct error *error), void *user,
+                 struct results_end *end, struct error *error);
 
 #endif

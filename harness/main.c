@@ -26,6 +26,7 @@ static const struct command commands[] = {
     {"peak", "measured ceilings: FLOP/s per dtype and ISA, GB/s per memory level, per placement", command_peak},
     {"show", "a results file as the table that run printed; one point whole", command_show},
     {"export", "results as csv, json, jsonl or markdown", command_export},
+    {"merge", "results files of several machines as one", command_merge},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

@@ -16,6 +16,9 @@ void table_print(FILE *file, const json_t *records, bool wide, bool color);
 /* After an empty line: counts by status, and the best kernel of each problem with its ratio to the next and its
  * fraction of the roof. */
 void summary_print(FILE *file, const json_t *records, bool color);
+/* The table of each machine, and its summary where wanted; under the machine's name where there are several. */
+void machines_print(FILE *file, const json_t *contexts, const json_t *records, bool wide, bool color,
+                    bool with_summary);
 
 #define EXPORT_FORMATS "table, csv, json, jsonl, md"
 bool export_knows(const char *format);

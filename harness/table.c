@@ -7,6 +7,7 @@
 
 #include "color.h"
 #include "json_util.h"
+#include "machines.h"
 #include "output.h"
 #include "record_text.h"
 #include "text.h"
@@ -206,4 +207,22 @@ void table_print(FILE *file, const json_t *records, bool wide, bool color)
     if (count > 0)
         print_legend(file, &layout);
     record_groups_release(groups, count);
+}
+
+void machines_print(FILE *file, const json_t *contexts, const json_t *records, bool wide, bool color, bool with_summary)
+{
+    size_t count;
+    struct machine *machines = machines_split(contexts, records, &count);
+    for (size_t i = 0; i < count; i++) {
+        char title[256], line[CELL];
+        machine_title(&machines[i], title, sizeof title);
+        text_fit(title, wide ? CELL / 4 : NARROW, line, sizeof line);
+        if (count > 1)
+            fprintf(file, "%s%s%s%s\n\n", i > 0 ? "\n\n" : "", paint(color, PAINT_HEADING), line,
+                    paint(color, PAINT_PLAIN));
+        table_print(file, machines[i].records, wide, color);
+        if (with_summary)
+            summary_print(file, machines[i].records, color);
+    }
+    machines_release(machines, count);
 }

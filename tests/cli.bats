@@ -6,7 +6,7 @@
 # shellcheck source=tests/helpers.bash
 . "$BATS_TEST_DIRNAME/helpers.bash"
 
-commands=(run verify list topo doctor show export)
+commands=(run verify list topo doctor show export merge)
 
 @test "attnbench --help names every command" {
   attempt "$ATTNBENCH" --help
