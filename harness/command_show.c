@@ -7,10 +7,10 @@
 
 #include "arguments.h"
 #include "commands.h"
-#include "intern.h"
 #include "journal.h"
 #include "json_util.h"
 #include "output.h"
+#include "record_repro.h"
 
 static const char help[] =
     "Usage: attnbench show [--wide] [--color WHEN] FILE\n"
@@ -72,29 +72,6 @@ static int parse(int argc, char **argv, struct show_options *options, struct err
     return 0;
 }
 
-/* The command that repeats a point: as recorded, or built from the fields of the record. malloc'd or NULL. */
-static char *repro_of(const json_t *record)
-{
-    struct error ignored;
-    const char *recorded = json_get_string(record, "repro", NULL), *mem = json_get_string(record, "mem", "local");
-    if (recorded)
-        return strdup(recorded);
-    struct point point = {
-        .kernel = intern(json_get_string(record, "kernel", "")),
-        .source = intern(json_get_string(record, "source", "builtin")),
-        .schedule_requested =
-            intern(json_get_string(record, "schedule_requested", json_get_string(record, "schedule", "auto"))),
-        .placement = intern(json_get_string(record, "placement", "compact")),
-        .mem = strcmp(mem, "local") ? intern(mem) : NULL,
-        .threads = (int)json_get_int(record, "threads", 1),
-    };
-    int cache = cache_from_name(json_get_string(record, "cache", "warm"));
-    if (cache < 0 || spec_from_json(record, &point.spec, &ignored))
-        return NULL;
-    point.cache = (enum cache_state)cache;
-    return point_repro(&point);
-}
-
 /* One field a line: samples would fill a screen with one number a line. */
 static void print_point(FILE *file, const json_t *record)
 {
@@ -114,7 +91,7 @@ static void print_point(FILE *file, const json_t *record)
         gap = ",\n";
     }
     fputs("\n}\n", file);
-    char *repro = repro_of(record);
+    char *repro = record_repro(record);
     if (repro)
         fprintf(file, "\nreproduce: %s\n", repro);
     free(repro);

@@ -26,14 +26,28 @@ static const char *entity(char byte)
     }
 }
 
+static void put_byte(FILE *page, char byte)
+{
+    const char *escaped = entity(byte);
+    if (escaped)
+        fputs(escaped, page);
+    else
+        fputc((unsigned char)byte < ' ' || byte == 127 ? ' ' : byte, page);
+}
+
 void html_text(FILE *page, const char *text)
 {
+    for (; text && *text; text++)
+        put_byte(page, *text);
+}
+
+void html_lines(FILE *page, const char *text)
+{
     for (; text && *text; text++) {
-        const char *escaped = entity(*text);
-        if (escaped)
-            fputs(escaped, page);
+        if (*text == '\n')
+            fputc('\n', page);
         else
-            fputc((unsigned char)*text < ' ' || *text == 127 ? ' ' : *text, page);
+            put_byte(page, *text);
     }
 }
 

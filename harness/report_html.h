@@ -10,7 +10,9 @@
 
 /* Escapes & < > " ' and turns control characters into spaces. NULL: nothing. */
 void html_text(FILE *page, const char *text);
-/* The same of a formatted text. */
+/* The same, but newlines stay: for <pre>. */
+void html_lines(FILE *page, const char *text);
+/* html_text of a formatted text. */
 void html_format(FILE *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A table with a caption, inside a box that scrolls sideways where the screen is narrow. Columns whose title begins
