@@ -117,6 +117,10 @@ static int merge_dimensions(const struct attn_tensor *x, const struct attn_tenso
         const int d = order[n];
         const struct row_dimension next = {x->size[d], x->stride[d], out->stride[d]};
         assert(x->size[d] == out->size[d]);
+        if (next.size == 0) { /* no rows at all */
+            merged[0] = next;
+            return 1;
+        }
         if (next.size == 1)
             continue;
         struct row_dimension *outer = count > 0 ? &merged[count - 1] : NULL;
