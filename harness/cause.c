@@ -73,6 +73,10 @@ static const char *cause_of(const json_t *record, const struct busy *busy, int c
         return "kernel";
     if (strcmp(bound, "compute") == 0)
         return "compute-bound";
+    if (strcmp(bound, "tanh") == 0)
+        return "tanh-bound";
+    if (strcmp(bound, "mixed") == 0)
+        return "mixed-bound";
     return strcmp(bound, "dram") == 0 ? "dram-bound" : "cache-bound";
 }
 

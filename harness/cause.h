@@ -15,7 +15,7 @@
  *   cause               what is missing to the roof, the first that applies of: noisy; throttled (the cgroup's quota
  * stopped it); starved (fewer tasks than threads: some thread had next to nothing to do); imbalance (busy time of the
  *                       slowest thread over the mean, beyond IMBALANCE_MOST); smt-shared (two threads on one core);
- * compute-bound, dram-bound, cache-bound (at least NEAR_ROOF of that roof is reached: nothing but the roof is in the
+ * compute-bound, tanh-bound, dram-bound, cache-bound, mixed-bound (at least NEAR_ROOF of that roof is reached: nothing but the roof is in the
  *                       way); kernel (none of these: the kernel's own instructions)
  *   imbalance           slowest thread's busy time / mean busy time; null for one thread
  *   gflops_per_core     gflops / distinct cores among its CPUs

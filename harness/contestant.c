@@ -159,6 +159,7 @@ void contestant_turn(struct contestant *contestant, struct rotation *rotation, s
     if (!warm_up(contestant, rotation))
         return;
     memset(contestant->member.busy_ns, 0, (size_t)team->threads * sizeof(double));
+    memset(contestant->member.phase_ns, 0, sizeof contestant->member.phase_ns);
     if (contestant->counters)
         counters_turn(contestant->counters, contestant->region);
     int retaken = 0;
@@ -199,6 +200,8 @@ void contestant_turn(struct contestant *contestant, struct rotation *rotation, s
         contestant->thread_busy_ns[t] += contestant->member.busy_ns[t];
         contestant->busy_sum_ns += contestant->member.busy_ns[t];
     }
+    for (int p = 0; p < ATTN_PHASES; p++)
+        contestant->phase_ns[p] += contestant->member.phase_ns[p];
     contestant->turn_median_ns =
         statistics_median(contestant->samples.values + first, contestant->samples.count - first);
     contestant->changed_float_mode |= team_flushes_subnormals(team);
@@ -216,6 +219,7 @@ void contestant_forget(struct contestant *contestant)
     contestant->clocked_calls = contestant->migrations = contestant->retaken = 0;
     contestant->noise = (struct noise_reading){0};
     memset(contestant->thread_busy_ns, 0, (size_t)contestant->member.threads * sizeof(double));
+    memset(contestant->phase_ns, 0, sizeof contestant->phase_ns);
     if (contestant->counters)
         memset(contestant->counted, 0, counters_columns(contestant->counters) * sizeof(double));
 }

@@ -50,10 +50,11 @@ struct contestant {
     double clocked_ns, spent_ns; /* clocked; in turns altogether */
     double busy_sum_ns;          /* of all threads, over the clocked samples */
     int64_t clocked_calls;
-    double *thread_busy_ns;     /* [threads] over the clocked samples */
-    struct noise_reading noise; /* sums over the clocked samples */
-    struct counters *counters;  /* the worker's; NULL: nothing is counted */
-    double *counted;            /* [counters_columns] sums over the clocked samples */
+    double *thread_busy_ns;       /* [threads] over the clocked samples */
+    double phase_ns[ATTN_PHASES]; /* of a layer, over the clocked samples */
+    struct noise_reading noise;   /* sums over the clocked samples */
+    struct counters *counters;    /* the worker's; NULL: nothing is counted */
+    double *counted;              /* [counters_columns] sums over the clocked samples */
     int64_t migrations;
     int64_t retaken; /* samples in which a thread lost its CPU, taken again */
     bool changed_float_mode;

@@ -37,7 +37,7 @@ struct contest {
     double min_time_ns, timeout_ns;
     int64_t samples_wanted; /* 0: until the interval is narrow */
     bool quick;
-    bool compute_bound;
+    enum roof_bound bound;
     struct series peak_rates; /* the flop probe's over all rounds: its spread is the clock's drift */
     uint64_t draws;           /* counter for the random order */
     uint64_t seed;
@@ -123,7 +123,7 @@ static int round_of(struct contest *contest, const bool *chosen, bool last)
         if (last && racing(c))
             rc = worker_show_output(contest->worker, c->index, &contest->rotation.operands, out);
     }
-    double roof_ns = 1e9 * roof_time_s(&contest->work, &rates, &contest->compute_bound);
+    double roof_ns = 1e9 * roof_time_s(&contest->work, &rates, &contest->bound);
     for (int i = 0; i < contest->count && rc == 0; i++) {
         struct contestant *c = &contest->contestants[i];
         if (!chosen[i] || !racing(c))
@@ -248,6 +248,20 @@ static void tell_counters(json_t *event, const struct contestant *c)
     json_object_set_new(event, "counters_note", note ? json_string(note) : json_null());
 }
 
+/* Time in each phase of a layer, added up over the clocked samples, and who did its projections. */
+static void tell_phases(json_t *event, const struct contestant *c)
+{
+    if (!c->member.layer)
+        return;
+    json_t *phases = json_object();
+    for (int p = 0; p < ATTN_PHASES; p++)
+        if (c->phase_ns[p] > 0)
+            json_object_set_new(phases, attn_phase_names[p], json_real(c->phase_ns[p]));
+    json_object_set_new(event, "phases_ns", phases);
+    if (c->member.matmul)
+        json_object_set_new(event, "matmul_kernel", json_string(c->member.matmul->name));
+}
+
 static int tell_result(struct contest *contest, struct contestant *c)
 {
     json_t *event = json_pack("{s:s,s:i,s:o}", "event", "result", "member", c->index, "failure",
@@ -265,13 +279,14 @@ static int tell_result(struct contest *contest, struct contestant *c)
         int own = roof_best_probe(&contest->worker->peaks, contest->spec.dtype, c->member.kernel->isa);
         const char *pages = page_mode(contest, c);
         json_object_set_new(event, "schedule", json_string(c->member.schedule->name));
+        tell_phases(event, c);
         json_object_set_new(event, "cpus", cpus);
         json_object_set_new(event, "thread_busy_ns", busy);
         json_object_set_new(event, "samples_ns", series_json(&c->samples));
         json_object_set_new(event, "calls_per_sample", json_integer(c->calls_per_sample));
         json_object_set_new(event, "ratios", series_json(&c->ratios));
         json_object_set_new(event, "roof_ns", series_json(&c->roof_ns));
-        json_object_set_new(event, "compute_bound", json_boolean(contest->compute_bound));
+        json_object_set_new(event, "bound", json_string(roof_bound_names[contest->bound]));
         json_object_set_new(event, "isa_roof_gflops",
                             own < 0 ? json_null() : json_number_or_null(contest->worker->peaks.flops_per_s[own] / 1e9));
         json_object_set_new(event, "workspace_bytes", json_integer((json_int_t)member_workspace_bytes(&c->member)));
@@ -380,8 +395,8 @@ int worker_measure(struct worker *worker, const json_t *request, struct error *e
     rc = rotation_create(&contest.spec, cache, worker->llc_bytes, worker->team.threads, &contest.rotation, error);
     if (rc == 0) {
         double cold = cache == CACHE_COLD ? 4 * worker->llc_bytes : 0;
-        rc = roof_create(&worker->team, &worker->peaks, contest.spec.dtype, contest.work.working_set, cold,
-                         worker->llc_bytes, &contest.roof, error);
+        rc = roof_create(&worker->team, &worker->peaks, contest.spec.dtype, &contest.work, cold, worker->llc_bytes,
+                         &contest.roof, error);
     }
     if (rc == 0)
         rc = enter(&contest, members, error);

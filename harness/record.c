@@ -10,6 +10,7 @@
 
 #include "contestant.h"
 #include "json_util.h"
+#include "roof.h"
 #include "statistics.h"
 #include "work.h"
 
@@ -139,8 +140,10 @@ static void set_roof(json_t *record, const struct point *point, const json_t *re
     gather(results, "roof_ns", &roofs);
     double fraction = statistics_median(ratios.values, ratios.count);
     double roof_ns = statistics_median(roofs.values, roofs.count);
-    bool compute = json_is_true(json_object_get(json_array_get(results, 0), "compute_bound"));
-    set(record, "roof_bound", json_string(compute ? "compute" : memory_level(point, work.working_set, topology)));
+    const char *bound = json_get_string(json_array_get(results, 0), "bound", "mixed");
+    if (strcmp(bound, roof_bound_names[ROOF_MEMORY]) == 0)
+        bound = memory_level(point, work.working_set, topology);
+    set(record, "roof_bound", json_string(bound));
     set_real(record, "roof_gflops", work.flops_useful / roof_ns);
     if (fraction > ROOF_FRACTION_MOST) /* the noise rules have already measured it again */
         json_object_set_new(json_object_get(record, "noise"), "quality", json_string("noisy"));
@@ -148,6 +151,33 @@ static void set_roof(json_t *record, const struct point *point, const json_t *re
         set_real(record, "roof_fraction", fraction);
     free(ratios.values);
     free(roofs.values);
+}
+
+/* A layer's median time and its FLOPs by phase: the shares that the phases had of all clocked time, of the median. */
+static void set_phases(json_t *record, const struct work *work, const json_t *results)
+{
+    double ns[ATTN_PHASES] = {0}, total = 0, median_ns = json_get_number(record, "median_ns", NAN);
+    const json_t *matmul = json_object_get(json_array_get(results, 0), "matmul_kernel");
+    size_t launch;
+    json_t *result;
+    json_array_foreach((json_t *)results, launch, result) for (int p = 0; p < ATTN_PHASES; p++)
+    {
+        const double one = json_get_number(json_object_get(result, "phases_ns"), attn_phase_names[p], 0);
+        ns[p] += one;
+        total += one;
+    }
+    if (total <= 0)
+        return;
+    json_t *times = json_object(), *flops = json_object();
+    for (int p = 0; p < ATTN_PHASES; p++)
+        if (ns[p] > 0) {
+            json_object_set_new(times, attn_phase_names[p], json_real(median_ns * ns[p] / total));
+            json_object_set_new(flops, attn_phase_names[p], json_real(work->phase[p].flops));
+        }
+    set(record, "phases_ns", times);
+    set(record, "phases_flops", flops);
+    if (matmul)
+        set(record, "matmul_kernel", json_incref((json_t *)matmul));
 }
 
 static void copy_field(json_t *record, const json_t *from, const char *key)
@@ -235,6 +265,8 @@ void record_result(json_t *record, const struct point *point, const json_t *resu
     record_set_status(record, "ok", NULL);
     set_real(record, "gflops", work.flops_useful / median_ns);
     set_real(record, "gb_per_s", work.bytes_min / median_ns);
-    set_real(record, "tokens_per_s", 1e9 * (double)point->spec.B * (double)point->spec.S_q / median_ns);
+    if (point->spec.rule != ATTN_MATMUL)
+        set_real(record, "tokens_per_s", 1e9 * (double)point->spec.B * (double)point->spec.S_q / median_ns);
+    set_phases(record, &work, results);
     set_roof(record, point, results, topology);
 }

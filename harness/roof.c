@@ -8,12 +8,13 @@
 #include "roof.h"
 
 #include <omp.h>
+#include <string.h>
 
 #include "clock.h"
 #include "isa.h"
 #include "probe.h"
 
-enum { PAGE = 4096, STREAM_CHOICES = 3 };
+enum { PAGE = 4096, STREAM_CHOICES = 3, TANH_VALUES = 1024, TANH_REPEATS = 64 };
 static const int stream_choices[STREAM_CHOICES] = {1, 2, 4};
 static const double probe_ns = 1e6;     /* clocked time of one probe */
 static const double peak_warm_ns = 1e5; /* before it: enough for the clock's licence to settle between kernels */
@@ -71,6 +72,44 @@ int roof_best_probe(const struct roof_peaks *peaks, enum attn_dtype dtype, uint6
     return best;
 }
 
+/* tanh per second of the team, over arrays that stay in each thread's first-level cache. */
+static double team_tanh(const struct team *team, const struct function_probe *probe)
+{
+    double total = 0;
+#pragma omp parallel num_threads(team->threads) reduction(+ : total)
+    {
+        _Alignas(64) float x[TANH_VALUES], y[TANH_VALUES];
+        double spent = 0, done = 0;
+        for (int i = 0; i < TANH_VALUES; i++)
+            x[i] = 8.0f * (float)i / TANH_VALUES - 4.0f;
+        probe->apply(x, y, TANH_VALUES);
+#pragma omp barrier
+        const double began = clock_ns();
+        do {
+            for (int repeat = 0; repeat < TANH_REPEATS; repeat++)
+                probe->apply(x, y, TANH_VALUES);
+            done += (double)TANH_REPEATS * TANH_VALUES;
+            spent = clock_ns() - began;
+        } while (spent < probe_ns);
+        total += 1e9 * done / spent;
+    }
+    return total;
+}
+
+/* The next probe of tanh that runs here behind number p, in a circle; -1: there is none. */
+static int next_tanh(int p)
+{
+    int count = 0;
+    while (function_probes[count])
+        count++;
+    for (int tried = 1; tried <= count; tried++) {
+        const int at = (p + tried) % count;
+        if (strcmp(function_probes[at]->function, "tanh") == 0 && !(function_probes[at]->isa & ~isa_available()))
+            return at;
+    }
+    return -1;
+}
+
 static const struct stream_probe *widest_stream(void)
 {
     const struct stream_probe *widest = NULL;
@@ -80,14 +119,14 @@ static const struct stream_probe *widest_stream(void)
     return widest;
 }
 
-int roof_create(const struct team *team, const struct roof_peaks *peaks, enum attn_dtype dtype, double working_set,
+int roof_create(const struct team *team, const struct roof_peaks *peaks, enum attn_dtype dtype, const struct work *work,
                 double cold_bytes, double cache_bytes, struct roof *roof, struct error *error)
 {
-    *roof = (struct roof){.team = team};
+    *roof = (struct roof){.team = team, .tanh_probe = work->tanh_count > 0 ? next_tanh(-1) : -1};
     roof->flop_probe = roof_best_probe(peaks, dtype, isa_available());
     if (roof->flop_probe < 0 || !widest_stream())
         return error_machine(error, "no probe measures this machine's peak for %s", dtype_name(dtype));
-    double bytes = cold_bytes > working_set ? cold_bytes : working_set;
+    double bytes = cold_bytes > work->working_set ? cold_bytes : work->working_set;
     size_t threads = (size_t)team->threads;
     roof->part = ((size_t)(bytes / (double)threads) + PAGE - 1) / PAGE * PAGE;
     if (roof->part == 0)
@@ -162,18 +201,53 @@ static double best_stream(struct roof *roof, bool write, int *best)
     return rate;
 }
 
+/* The best probe so far, and one of the others in turn. */
+static double best_tanh(struct roof *roof)
+{
+    int other = roof->tanh_probe;
+    for (unsigned steps = 0; steps <= roof->turn % 2; steps++)
+        other = next_tanh(other);
+    double rate = team_tanh(roof->team, function_probes[roof->tanh_probe]);
+    double other_rate = other == roof->tanh_probe ? rate : team_tanh(roof->team, function_probes[other]);
+    if (other_rate > rate) {
+        roof->tanh_probe = other;
+        rate = other_rate;
+    }
+    return rate;
+}
+
 void roof_probe(struct roof *roof, struct roof_rates *rates)
 {
     rates->flops_per_s = team_flops(roof->team, flop_probes[roof->flop_probe]);
     rates->read_bytes_per_s = best_stream(roof, false, &roof->read_streams);
     rates->write_bytes_per_s = best_stream(roof, true, &roof->write_streams);
+    rates->tanh_per_s = roof->tanh_probe < 0 ? 0 : best_tanh(roof);
     roof->turn++;
 }
 
-double roof_time_s(const struct work *work, const struct roof_rates *rates, bool *compute)
+const char *const roof_bound_names[] = {"compute", "tanh", "memory", "mixed"};
+
+double roof_time_s(const struct work *work, const struct roof_rates *rates, enum roof_bound *bound)
 {
-    double flops_s = work->flops_useful / rates->flops_per_s;
-    double memory_s = work->bytes_read / rates->read_bytes_per_s + work->bytes_written / rates->write_bytes_per_s;
-    *compute = flops_s >= memory_s;
-    return *compute ? flops_s : memory_s;
+    double by_kind[ROOF_MIXED] = {0}, total = 0;
+    for (int p = 0; p < ATTN_PHASES; p++) {
+        const struct work_phase *phase = &work->phase[p];
+        const double seconds[ROOF_MIXED] = {
+            [ROOF_COMPUTE] = phase->flops / rates->flops_per_s,
+            [ROOF_TANH] = phase->tanh_count > 0 ? phase->tanh_count / rates->tanh_per_s : 0,
+            [ROOF_MEMORY] =
+                phase->bytes_read / rates->read_bytes_per_s + phase->bytes_written / rates->write_bytes_per_s,
+        };
+        int most = ROOF_COMPUTE;
+        for (int kind = ROOF_TANH; kind <= ROOF_MEMORY; kind++)
+            if (seconds[kind] > seconds[most])
+                most = kind;
+        by_kind[most] += seconds[most];
+        total += seconds[most];
+    }
+    *bound = ROOF_MIXED;
+    for (int kind = ROOF_COMPUTE; kind <= ROOF_MEMORY; kind++)
+        if (by_kind[kind] >= 0.75 * total)
+            *bound = (enum roof_bound)kind;
+    return total;
 }

@@ -28,11 +28,13 @@ int roof_best_probe(const struct roof_peaks *peaks, enum attn_dtype dtype, uint6
 
 struct roof_rates {
     double flops_per_s, read_bytes_per_s, write_bytes_per_s;
+    double tanh_per_s; /* 0: not asked for */
 };
 
 struct roof {
     const struct team *team;
     int flop_probe; /* index of the best for the dtype */
+    int tanh_probe; /* index of the best function probe so far; -1: tanh is not asked for */
     struct memory_block buffer;
     size_t part, window;             /* bytes of each thread's part; bytes a pass reads of it */
     size_t offset;                   /* where in the part the next window starts */
@@ -41,16 +43,21 @@ struct roof {
     unsigned turn;
 };
 
-/* working_set: bytes of the point's operands. cold_bytes: 0 for warm, else bytes that all copies have together.
- * cache_bytes: last-level cache in all. */
-int roof_create(const struct team *team, const struct roof_peaks *peaks, enum attn_dtype dtype, double working_set,
+/* work: of the point, whose working set is what bandwidth is measured on. cold_bytes: 0 for warm, else bytes that all
+ * copies have together. cache_bytes: last-level cache in all. */
+int roof_create(const struct team *team, const struct roof_peaks *peaks, enum attn_dtype dtype, const struct work *work,
                 double cold_bytes, double cache_bytes, struct roof *roof, struct error *error);
 void roof_release(struct roof *roof);
 
 /* One turn of the probes: a few milliseconds. */
 void roof_probe(struct roof *roof, struct roof_rates *rates);
 
-/* max(flops / peak, read / read bandwidth + written / write bandwidth), in seconds. *compute: the first term rules. */
-double roof_time_s(const struct work *work, const struct roof_rates *rates, bool *compute);
+/* What sets the roof: the largest term of the phase, or of all phases where one kind makes up three quarters. */
+enum roof_bound { ROOF_COMPUTE, ROOF_TANH, ROOF_MEMORY, ROOF_MIXED };
+extern const char *const roof_bound_names[]; /* "compute", "tanh", "memory", "mixed" */
+
+/* Sum over the phases of max(flops / peak, tanh / tanh rate, read / read bandwidth + written / write bandwidth), in
+ * seconds. */
+double roof_time_s(const struct work *work, const struct roof_rates *rates, enum roof_bound *bound);
 
 #endif
