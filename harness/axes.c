@@ -18,8 +18,20 @@ static const struct value built_in[KEY_AXES] = {
     [KEY_S] = {.integer = 512},
     [KEY_Q_LEN] = {.integer = FOLLOW},
     [KEY_KV_LEN] = {.integer = FOLLOW},
-    [KEY_D] = {.integer = 64},
+    [KEY_D] = {.integer = FOLLOW},
     [KEY_VALUE_DIM] = {.integer = FOLLOW},
+    [KEY_QUERY_DIM] = {.integer = FOLLOW},
+    [KEY_KEY_DIM] = {.integer = FOLLOW},
+    [KEY_HIDDEN] = {.integer = 64},
+    [KEY_INPUT_DIM] = {.integer = FOLLOW},
+    [KEY_MODEL_DIM] = {.integer = FOLLOW},
+    [KEY_MODEL_DIM_V] = {.integer = FOLLOW},
+    [KEY_OUT_DIM] = {.integer = FOLLOW},
+    [KEY_M] = {.integer = 512},
+    [KEY_N] = {.integer = 512},
+    [KEY_K] = {.integer = 512},
+    [KEY_BROADCAST] = {.integer = BROADCAST_NONE},
+    [KEY_SEMANTICS] = {.integer = SEMANTICS_MATMUL},
     [KEY_DTYPE] = {.integer = ATTN_F32},
     [KEY_CAUSAL] = {.integer = CAUSAL_NONE},
     [KEY_KV_LENGTHS] = {.text = "full"},
@@ -35,6 +47,11 @@ static const struct value built_in[KEY_AXES] = {
     [KEY_MEM] = {.text = "local"},
     [KEY_SCHEDULE] = {.text = "auto"},
 };
+
+const struct value *axes_built_in(enum key_id id)
+{
+    return &built_in[id];
+}
 
 size_t request_sweeps(const struct request *request)
 {
@@ -54,6 +71,22 @@ void axes_merge(const struct request *request, size_t sweep, struct axes *merged
             if (layers[rank] && layers[rank]->lists[id].count)
                 merged->axis[id] =
                     (struct axis){layers[rank]->lists[id].items, layers[rank]->lists[id].count, (enum axis_rank)rank};
+}
+
+struct key_scope axes_scope(const struct axes *axes)
+{
+    const struct axis *rules = &axes->axis[KEY_RULE], *combine = &axes->axis[KEY_COMBINE];
+    const struct axis *single = &axes->axis[KEY_NO_MHA];
+    struct key_scope scope = {.heads = single->count == 0};
+    for (size_t i = 0; i < rules->count; i++)
+        scope.rules |= ATTN_BIT(rules->items[i].integer);
+    if (rules->count == 0)
+        scope.rules = ATTN_BIT(built_in[KEY_RULE].integer);
+    for (size_t i = 0; i < combine->count; i++)
+        scope.combine |= combine->items[i].integer != 0;
+    for (size_t i = 0; i < single->count; i++)
+        scope.heads |= single->items[i].integer == 0;
+    return scope;
 }
 
 /* Puts one value in the place of an axis, unless that was given in the same layer as the preset or above. */
@@ -88,9 +121,12 @@ int axes_variant(const struct axes *merged, const struct value *model, const str
     if (sizes)
         preset_model(variant, sizes, merged->axis[KEY_MODEL].rank);
     struct axis *axis = variant->axis;
-    /* -S sets both lengths: those of a layer below it no longer hold. */
+    /* -S sets both lengths, -D both dimensions: those of a layer below it no longer hold. */
     for (int id = KEY_Q_LEN; id <= KEY_KV_LEN; id++)
         if (axis[id].rank < axis[KEY_S].rank)
+            axis[id].count = 0;
+    for (int id = KEY_QUERY_DIM; id <= KEY_KEY_DIM; id++)
+        if (axis[id].rank < axis[KEY_D].rank)
             axis[id].count = 0;
     if (decode && decode->integer) {
         if (sizes && !sizes->decodes)
@@ -99,7 +135,7 @@ int axes_variant(const struct axes *merged, const struct value *model, const str
         preset(variant, KEY_Q_LEN, rank, (struct value){.integer = 1});
         preset(variant, KEY_CAUSAL, rank, (struct value){.integer = CAUSAL_BOTTOM_RIGHT});
     }
-    if (axis[KEY_Q_LEN].count && axis[KEY_KV_LEN].count)
+    if (axis[KEY_Q_LEN].count && axis[KEY_KV_LEN].count && !(axes_scope(variant).rules & ATTN_BIT(ATTN_SELF_ATTENTION)))
         axis[KEY_S].count = 0;
     for (int id = 0; id < KEY_KERNEL; id++)
         if (!axis[id].count)

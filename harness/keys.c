@@ -11,14 +11,17 @@
 #include "../kernels/attn.h"
 #include "intern.h"
 #include "key_readers.h"
-#include "rules.h"
 #include "spec.h"
 
 #define SDP ATTN_BIT(ATTN_SCALED_DOT_PRODUCT)
-#define SCORED (SDP | ATTN_BIT(ATTN_ADDITIVE) | ATTN_BIT(ATTN_CONCAT))
-#define LAYERS (ATTN_BIT(ATTN_MULTI_HEAD) | ATTN_BIT(ATTN_SELF_ATTENTION))
-#define ALL (SCORED | LAYERS | ATTN_BIT(ATTN_MATMUL))
-#define HIDDEN_LAYER (ATTN_BIT(ATTN_ADDITIVE) | ATTN_BIT(ATTN_CONCAT))
+#define ADDITIVE ATTN_BIT(ATTN_ADDITIVE)
+#define CONCAT ATTN_BIT(ATTN_CONCAT)
+#define MULTI_HEAD ATTN_BIT(ATTN_MULTI_HEAD)
+#define SELF ATTN_BIT(ATTN_SELF_ATTENTION)
+#define MATMUL ATTN_BIT(ATTN_MATMUL)
+#define LAYERS (MULTI_HEAD | SELF)
+#define ATTENTION (SDP | ADDITIVE | CONCAT | LAYERS)
+#define ALL (ATTENTION | MATMUL)
 
 const struct key keys[KEY_COUNT] = {
     [KEY_RULE] = {"rule", KEY_GROUP_PROBLEM, "NAME", "How scores are made (list rules)", ALL, read_rule,
@@ -28,40 +31,76 @@ const struct key keys[KEY_COUNT] = {
     [KEY_DECODE] = {"decode", KEY_GROUP_PROBLEM, NULL,
                     "One new query against the cached keys: q-len 1, causal bottom_right", SDP, read_boolean, NULL},
     [KEY_B] = {"B", KEY_GROUP_PROBLEM, "N", "Batch entries (1)", ALL, read_size, NULL},
-    [KEY_H] = {"H", KEY_GROUP_PROBLEM, "N", "Query heads (1)", SCORED | LAYERS, read_positive, NULL},
-    [KEY_KV_HEADS] = {"kv-heads", KEY_GROUP_PROBLEM, "N", "Key heads, a divisor of H (H)", SDP | LAYERS, read_positive,
-                      NULL},
-    [KEY_S] = {"S", KEY_GROUP_PROBLEM, "N", "Sequence length, of queries and keys (512)", SCORED | LAYERS, read_size,
+    [KEY_H] = {"H", KEY_GROUP_PROBLEM, "N", "Query heads; matmul: a second batch dimension (1)", ALL, read_positive,
                NULL},
-    [KEY_Q_LEN] = {"q-len", KEY_GROUP_PROBLEM, "N", "Number of queries (S)", SCORED | LAYERS, read_size, NULL},
-    [KEY_KV_LEN] = {"kv-len", KEY_GROUP_PROBLEM, "N", "Number of keys (S)", SCORED | LAYERS, read_size, NULL},
-    [KEY_D] = {"D", KEY_GROUP_PROBLEM, "N", "Query and key dimension (64)", SDP | LAYERS, read_positive, NULL},
-    [KEY_VALUE_DIM] = {"value-dim", KEY_GROUP_PROBLEM, "N", "Value dimension (D)", SCORED | LAYERS, read_positive,
+    [KEY_KV_HEADS] = {"kv-heads", KEY_GROUP_PROBLEM, "N", "Key heads, a divisor of H (H)", SDP | ADDITIVE | LAYERS,
+                      read_positive, NULL},
+    [KEY_S] = {"S", KEY_GROUP_PROBLEM, "N", "Sequence length, of queries and keys (512)", ATTENTION, read_size, NULL},
+    [KEY_Q_LEN] = {"q-len", KEY_GROUP_PROBLEM, "N", "Number of queries (S)", ATTENTION & ~SELF, read_size, NULL},
+    [KEY_KV_LEN] = {"kv-len", KEY_GROUP_PROBLEM, "N", "Number of keys; concat: of value positions (S)",
+                    ATTENTION & ~SELF, read_size, NULL},
+    [KEY_D] = {"D", KEY_GROUP_PROBLEM, "N", "Query and key dimension, of one head (64)", ATTENTION, read_positive,
+               NULL},
+    [KEY_VALUE_DIM] = {"value-dim", KEY_GROUP_PROBLEM, "N", "Value dimension, of one head (D)", ATTENTION,
+                       read_positive, NULL},
+    [KEY_QUERY_DIM] = {"query-dim", KEY_GROUP_PROBLEM, "N", "additive, concat: query dimension (D)", ADDITIVE | CONCAT,
+                       read_positive, NULL},
+    [KEY_KEY_DIM] = {"key-dim", KEY_GROUP_PROBLEM, "N", "additive, concat: key dimension (D)", ADDITIVE | CONCAT,
+                     read_positive, NULL},
+    [KEY_HIDDEN] = {"hidden", KEY_GROUP_PROBLEM, "N", "additive: hidden units of the score network (64)", ADDITIVE,
+                    read_positive, NULL},
+    [KEY_PLAIN_SUM] = {"plain-sum", KEY_GROUP_PROBLEM, NULL, "additive: hidden units are added up without weights u",
+                       ADDITIVE, read_boolean, NULL},
+    [KEY_COMBINE] = {"combine", KEY_GROUP_PROBLEM, NULL, "concat: query and result go through a linear layer", CONCAT,
+                     read_boolean, NULL},
+    [KEY_NO_MHA] = {"no-mha", KEY_GROUP_PROBLEM, NULL,
+                    "self_attention: one head of model-dim and model-dim-v, no further projections", SELF, read_boolean,
+                    NULL},
+    [KEY_INPUT_DIM] = {"input-dim", KEY_GROUP_PROBLEM, "N", "self_attention: width of x (model-dim)", SELF,
+                       read_positive, NULL},
+    [KEY_MODEL_DIM] = {"model-dim", KEY_GROUP_PROBLEM, "N",
+                       "Layers: width of queries and keys before the heads (H*D; no-mha: 64)", LAYERS, read_positive,
                        NULL},
+    [KEY_MODEL_DIM_V] = {"model-dim-v", KEY_GROUP_PROBLEM, "N", "Layers: width of values before the heads (model-dim)",
+                         LAYERS, read_positive, NULL},
+    [KEY_OUT_DIM] = {"out-dim", KEY_GROUP_PROBLEM, "N",
+                     "Width of the output: layers (model-dim), concat with combine (value-dim)", LAYERS | CONCAT,
+                     read_positive, NULL},
+    [KEY_M] = {"M", KEY_GROUP_PROBLEM, "N", "matmul: rows of a and of the product (512)", MATMUL, read_positive, NULL},
+    [KEY_N] = {"N", KEY_GROUP_PROBLEM, "N", "matmul: columns of b and of the product (512)", MATMUL, read_positive,
+               NULL},
+    [KEY_K] = {"K", KEY_GROUP_PROBLEM, "N", "matmul: columns of a, rows of b (512)", MATMUL, read_positive, NULL},
+    [KEY_BROADCAST] = {"broadcast", KEY_GROUP_PROBLEM, "none,a,b",
+                       "matmul: the operand that all of the batch shares (none)", MATMUL, read_name,
+                       broadcast_from_name},
+    [KEY_SEMANTICS] = {"semantics", KEY_GROUP_PROBLEM, "matmul,dot",
+                       "matmul; dot: as numpy.dot, each matrix of a by each of b (matmul)", MATMUL, read_name,
+                       semantics_from_name},
     [KEY_DTYPE] = {"dtype", KEY_GROUP_SEMANTICS, "f32,bf16,f16", "Element type of q, k, v and out (f32)", ALL,
                    read_name, dtype_from_name},
     [KEY_CAUSAL] = {"causal", KEY_GROUP_SEMANTICS, "none,top_left,bottom_right,bottom_right_valid",
-                    "Future mask, and where its diagonal stands (none)", SCORED | LAYERS, read_name, causal_from_name},
+                    "Future mask, and where its diagonal stands (none)", ATTENTION, read_name, causal_from_name},
     [KEY_KV_LENGTHS] = {"kv-lengths", KEY_GROUP_SEMANTICS, "full,ragged,N:N:...",
-                        "Valid keys of each batch entry; ragged: drawn from the seed (full)", SCORED | LAYERS,
+                        "Valid keys of each batch entry; ragged: drawn from the seed (full)", ATTENTION,
                         read_kv_lengths, NULL},
     [KEY_MASK] = {"mask", KEY_GROUP_SEMANTICS, "none,random:P",
-                  "Boolean mask [B,1,S_q,S_kv], share P may attend (none)", SCORED | LAYERS, read_mask, NULL},
-    [KEY_BIAS] = {"bias", KEY_GROUP_SEMANTICS, NULL, "Additive f32 bias [1,H,S_q,S_kv] from N(0,1)", SCORED | LAYERS,
-                  read_boolean, NULL},
+                  "Boolean mask [B,1,S_q,S_kv], share P may attend (none)", ATTENTION, read_mask, NULL},
+    [KEY_BIAS] = {"bias", KEY_GROUP_SEMANTICS, NULL, "Additive f32 bias [1,H,S_q,S_kv] from N(0,1)",
+                  ATTENTION & ~CONCAT, read_boolean, NULL},
     [KEY_WINDOW] = {"window", KEY_GROUP_SEMANTICS, "none,L[:R]",
-                    "Sliding window: L keys up to the diagonal's, R beyond; -1: open (none)", SCORED | LAYERS,
-                    read_window, NULL},
+                    "Sliding window: L keys up to the diagonal's, R beyond; -1: open (none)", ATTENTION, read_window,
+                    NULL},
     [KEY_SOFTCAP] = {"softcap", KEY_GROUP_SEMANTICS, "none,X", "Scores become X tanh(score / X) (none)", SDP | LAYERS,
                      read_softcap, NULL},
     [KEY_SCALE] = {"scale", KEY_GROUP_SEMANTICS, "default,X", "Factor of q.k (1/sqrt(D))", SDP | LAYERS, read_scale,
                    NULL},
-    [KEY_LAYOUT] = {"layout", KEY_GROUP_DATA, "BHSD,BSHD,HBSD", "Memory order (BHSD)", SCORED | LAYERS, read_name,
-                    layout_from_name},
-    [KEY_ALIAS] = {"alias", KEY_GROUP_DATA, "none,kv,qkv", "k and v, or all three, are one buffer (none)", SCORED,
-                   read_name, alias_from_name},
-    [KEY_WEIGHTS] = {"weights", KEY_GROUP_SEMANTICS, NULL, "Attention weights are returned and verified too",
-                     SCORED | LAYERS, read_boolean, NULL},
+    [KEY_LAYOUT] = {"layout", KEY_GROUP_DATA, "BHSD,BSHD,HBSD",
+                    "Memory order; layers: HBSD copies heads together, the others leave them strided (BHSD)", ATTENTION,
+                    read_name, layout_from_name},
+    [KEY_ALIAS] = {"alias", KEY_GROUP_DATA, "none,kv,qkv", "k and v, or all three, are one buffer (none)",
+                   SDP | ADDITIVE | MULTI_HEAD, read_name, alias_from_name},
+    [KEY_WEIGHTS] = {"weights", KEY_GROUP_SEMANTICS, NULL, "Attention weights are returned and verified too", ATTENTION,
+                     read_boolean, NULL},
     [KEY_FILL] = {"fill", KEY_GROUP_DATA, "normal,huge,equal,dominant,subnormal", "Input data (normal)", ALL, read_name,
                   fill_from_name},
     [KEY_CACHE] = {"cache", KEY_GROUP_DATA, "warm,cold", "cold: no call meets its inputs in a cache (warm)", ALL,
@@ -89,21 +128,6 @@ const struct key keys[KEY_COUNT] = {
                            ALL, read_duration, NULL},
     [KEY_COUNTERS] = {"counters", KEY_GROUP_EFFORT, "none,perf:EVENT+EVENT,likwid:GROUP,energy",
                       "What is counted while a point is clocked (none; list counters)", ALL, read_counters, NULL},
-    [KEY_HIDDEN] = {"hidden", KEY_GROUP_PROBLEM, "N", "Hidden units of the score network", HIDDEN_LAYER, read_positive,
-                    NULL},
-    [KEY_QUERY_DIM] = {"query-dim", KEY_GROUP_PROBLEM, "N", "Query dimension", HIDDEN_LAYER, read_positive, NULL},
-    [KEY_KEY_DIM] = {"key-dim", KEY_GROUP_PROBLEM, "N", "Key dimension", HIDDEN_LAYER, read_positive, NULL},
-    [KEY_OUT_DIM] = {"out-dim", KEY_GROUP_PROBLEM, "N", "Output dimension of the layer", LAYERS, read_positive, NULL},
-    [KEY_MODEL_DIM] = {"model-dim", KEY_GROUP_PROBLEM, "N", "Input dimension of queries and keys", LAYERS,
-                       read_positive, NULL},
-    [KEY_MODEL_DIM_V] = {"model-dim-v", KEY_GROUP_PROBLEM, "N", "Input dimension of values", LAYERS, read_positive,
-                         NULL},
-    [KEY_INPUT_DIM] = {"input-dim", KEY_GROUP_PROBLEM, "N", "Input dimension of the layer", LAYERS, read_positive,
-                       NULL},
-    [KEY_M] = {"M", KEY_GROUP_PROBLEM, "N", "Rows of the product", ATTN_BIT(ATTN_MATMUL), read_positive, NULL},
-    [KEY_N] = {"N", KEY_GROUP_PROBLEM, "N", "Columns of the product", ATTN_BIT(ATTN_MATMUL), read_positive, NULL},
-    [KEY_K] = {"K", KEY_GROUP_PROBLEM, "N", "Inner dimension of the product", ATTN_BIT(ATTN_MATMUL), read_positive,
-               NULL},
 };
 
 void key_values_release(struct key_values *values)
@@ -127,7 +151,17 @@ const char *key_flag(enum key_id id)
 
 bool key_is_single(enum key_id id)
 {
-    return id >= KEY_SEED && id <= KEY_COUNTERS;
+    return id >= KEY_SEED;
+}
+
+uint64_t key_rules(enum key_id id, const struct key_scope *scope)
+{
+    static const enum key_id of_heads[] = {KEY_H, KEY_KV_HEADS, KEY_D, KEY_VALUE_DIM, KEY_OUT_DIM, KEY_LAYOUT};
+    uint64_t rules = keys[id].rules & scope->rules;
+    for (size_t i = 0; i < sizeof of_heads / sizeof of_heads[0] && !scope->heads; i++)
+        if (id == of_heads[i])
+            rules &= ~SELF;
+    return id == KEY_OUT_DIM && !scope->combine ? rules & ~CONCAT : rules;
 }
 
 /* Is this, up to end, a list of CPUs that may go on behind a comma: 0,2-5 or LIKWID's S0:0-3, L:N:0? Only the part
@@ -174,13 +208,6 @@ static int read_items(enum key_id id, char *text, const char *where, struct valu
 
 int key_read(enum key_id id, const char *text, const char *where, struct value_list *list, struct error *error)
 {
-    if (!(keys[id].rules & rules_built_bits())) {
-        int rule = 0;
-        while (!(keys[id].rules & ATTN_BIT(rule)))
-            rule++;
-        return error_usage(error, "%s: a size of rule %s, which is not built yet", where,
-                           rule_name((enum attn_rule)rule));
-    }
     char *copy = strdup(text);
     if (!copy)
         abort();

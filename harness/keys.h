@@ -24,6 +24,21 @@ enum key_id {
     KEY_KV_LEN,
     KEY_D,
     KEY_VALUE_DIM,
+    KEY_QUERY_DIM,
+    KEY_KEY_DIM,
+    KEY_HIDDEN,
+    KEY_PLAIN_SUM,
+    KEY_COMBINE,
+    KEY_NO_MHA,
+    KEY_INPUT_DIM,
+    KEY_MODEL_DIM,
+    KEY_MODEL_DIM_V,
+    KEY_OUT_DIM,
+    KEY_M,
+    KEY_N,
+    KEY_K,
+    KEY_BROADCAST,
+    KEY_SEMANTICS,
     KEY_DTYPE,
     KEY_CAUSAL,
     KEY_KV_LENGTHS,
@@ -51,16 +66,6 @@ enum key_id {
     KEY_QUICK_CHECK,
     KEY_POINT_TIMEOUT,
     KEY_COUNTERS,
-    KEY_HIDDEN,
-    KEY_QUERY_DIM,
-    KEY_KEY_DIM,
-    KEY_OUT_DIM,
-    KEY_MODEL_DIM,
-    KEY_MODEL_DIM_V,
-    KEY_INPUT_DIM,
-    KEY_M,
-    KEY_N,
-    KEY_K,
     KEY_COUNT
 };
 
@@ -92,6 +97,16 @@ enum key_id key_find(const char *name);
 
 /* One letter: given as -B. Else as --name. Interned. */
 const char *key_flag(enum key_id id);
+
+/* Which rules a sweep has, each as it may stand with its switches. */
+struct key_scope {
+    uint64_t rules;      /* ATTN_BIT */
+    bool combine, heads; /* concat with combine, self_attention without no-mha are among them */
+};
+
+/* Those of the scope's rules that know the key: no-mha has neither heads nor an output layer, concat has an output
+ * layer only with combine. */
+uint64_t key_rules(enum key_id id, const struct key_scope *scope);
 
 /* Only one value can hold for a run: seed, effort, counters. */
 bool key_is_single(enum key_id id);

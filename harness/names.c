@@ -20,6 +20,8 @@ static const char *const causal_names[] = {"none", "top_left", "bottom_right", "
 static const char *const alias_names[] = {"none", "kv", "qkv"};
 static const char *const fill_names[] = {"normal", "huge", "equal", "dominant", "subnormal"};
 static const char *const cache_names[] = {"warm", "cold"};
+static const char *const broadcast_names[] = {"none", "a", "b"};
+static const char *const semantics_names[] = {"matmul", "dot"};
 
 static int find(const char *const *table, int count, const char *name)
 {
@@ -64,6 +66,16 @@ const char *cache_name(enum cache_state cache)
     return cache_names[cache];
 }
 
+const char *broadcast_name(enum broadcast broadcast)
+{
+    return broadcast_names[broadcast];
+}
+
+const char *semantics_name(enum semantics semantics)
+{
+    return semantics_names[semantics];
+}
+
 int rule_from_name(const char *name)
 {
     return find(rule_names, COUNT(rule_names), name);
@@ -97,6 +109,16 @@ int fill_from_name(const char *name)
 int cache_from_name(const char *name)
 {
     return find(cache_names, COUNT(cache_names), name);
+}
+
+int broadcast_from_name(const char *name)
+{
+    return find(broadcast_names, COUNT(broadcast_names), name);
+}
+
+int semantics_from_name(const char *name)
+{
+    return find(semantics_names, COUNT(semantics_names), name);
 }
 
 size_t dtype_bytes(enum attn_dtype dtype)

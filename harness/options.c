@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "keys.h"
-#include "rules.h"
 
 enum command { COMMAND_RUN = 1, COMMAND_VERIFY = 2, COMMAND_BOTH = 3 };
 
@@ -98,12 +97,11 @@ static void list_flags(struct parsing *parsing, enum command command)
     for (int id = 0; id < KEY_COUNT; id++) {
         if (command == COMMAND_VERIFY && keys[id].group == KEY_GROUP_EFFORT)
             continue;
-        bool hidden = !(keys[id].rules & rules_built_bits());
         int arguments = keys[id].argument ? 0 : OPTION_ARG_OPTIONAL;
         *at++ = (struct argp_option){.name = keys[id].name[1] ? keys[id].name : NULL,
                                      .key = key_code((enum key_id)id),
                                      .arg = keys[id].argument ? keys[id].argument : "true,false",
-                                     .flags = arguments | (hidden ? OPTION_HIDDEN : 0),
+                                     .flags = arguments,
                                      .doc = keys[id].help,
                                      .group = keys[id].group};
     }

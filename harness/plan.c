@@ -32,8 +32,10 @@ struct planner {
     bool zero_ok;
     struct plan *plan;
     struct error *error;
-    const char **kernels; /* of the sweep under way */
-    size_t kernel_count;
+    struct {
+        const char **names;
+        size_t count;
+    } kernels[ATTN_MATMUL + 1]; /* of the sweep under way, by rule */
     struct resolved *resolved;
     size_t resolved_count;
     struct digest_set points, problems;
@@ -162,8 +164,8 @@ static int expand_kernels(struct planner *planner, const struct axes *axes, cons
         point.threads = resolved->placement.threads;
     for (size_t s = 0; s < schedules->count; s++) {
         point.schedule_requested = intern(schedules->items[s].text);
-        for (size_t k = 0; k < planner->kernel_count && !code; k++) {
-            const char *kernel = planner->kernels[k];
+        for (size_t k = 0; k < planner->kernels[point.spec.rule].count && !code; k++) {
+            const char *kernel = planner->kernels[point.spec.rule].names[k];
             point.kernel = intern(kernel);
             point.skip_reason = registry_refusal(kernel, &subject->problem, isa_available());
             if (!point.skip_reason)
@@ -200,48 +202,6 @@ static int expand_runs(struct planner *planner, const struct axes *axes, const s
         }
     }
     return code;
-}
-
-static int64_t or_follow(int64_t value, int64_t followed)
-{
-    return value == FOLLOW ? followed : value;
-}
-
-/* The problem at one index of every axis. */
-static struct problem_spec spec_at(const struct axes *axes, const size_t *index, uint64_t seed)
-{
-    const struct value *at[KEY_CACHE];
-    for (int id = 0; id < KEY_CACHE; id++)
-        at[id] = &axes->axis[id].items[index[id]];
-    struct problem_spec spec = {
-        .rule = (enum attn_rule)at[KEY_RULE]->integer,
-        .dtype = (enum attn_dtype)at[KEY_DTYPE]->integer,
-        .layout = (enum layout)at[KEY_LAYOUT]->integer,
-        .causal = (enum causal)at[KEY_CAUSAL]->integer,
-        .alias = (enum alias)at[KEY_ALIAS]->integer,
-        .fill = (enum fill)at[KEY_FILL]->integer,
-        .B = at[KEY_B]->integer,
-        .H = at[KEY_H]->integer,
-        .H_kv = or_follow(at[KEY_KV_HEADS]->integer, at[KEY_H]->integer),
-        .S_q = or_follow(at[KEY_Q_LEN]->integer, at[KEY_S]->integer),
-        .S_kv = or_follow(at[KEY_KV_LEN]->integer, at[KEY_S]->integer),
-        .D = at[KEY_D]->integer,
-        .D_v = or_follow(at[KEY_VALUE_DIM]->integer, at[KEY_D]->integer),
-        .kv_lengths = intern(at[KEY_KV_LENGTHS]->text),
-        .mask_share = at[KEY_MASK]->number,
-        .bias = at[KEY_BIAS]->integer,
-        .weights = at[KEY_WEIGHTS]->integer,
-        .window = at[KEY_WINDOW]->number > 0,
-        .softcap = at[KEY_SOFTCAP]->number,
-        .scale = at[KEY_SCALE]->number,
-        .seed = seed,
-    };
-    if (spec.window) {
-        spec.window_left = at[KEY_WINDOW]->integer;
-        /* Causal cuts a window's right end to 0, given or not: one problem, one record of it. */
-        spec.window_right = spec.causal != CAUSAL_NONE ? 0 : at[KEY_WINDOW]->second;
-    }
-    return spec;
 }
 
 static int expand_problem(struct planner *planner, const struct axes *axes, const size_t *index)
@@ -318,11 +278,26 @@ static int expand_places(struct planner *planner, struct axes *merged)
 
 static double combinations(const struct planner *planner, const struct axes *axes)
 {
-    double product = (double)planner->kernel_count;
+    const struct axis *rules = &axes->axis[KEY_RULE];
+    double product = 0;
+    for (size_t r = 0; r < rules->count; r++)
+        product += (double)planner->kernels[rules->items[r].integer].count;
     for (int id = 0; id < KEY_KERNEL; id++)
-        if (id != KEY_MODEL && id != KEY_DECODE)
+        if (id != KEY_RULE && id != KEY_MODEL && id != KEY_DECODE)
             product *= (double)axes->axis[id].count;
     return product;
+}
+
+/* The kernels of every rule that the sweep has. */
+static int find_kernels(struct planner *planner, const struct axes *merged)
+{
+    const uint64_t rules = axes_scope(merged).rules;
+    int code = 0;
+    for (int rule = 0; rule <= ATTN_MATMUL && !code; rule++)
+        if (rules & ATTN_BIT(rule))
+            code = kernels_match(&merged->axis[KEY_KERNEL], (enum attn_rule)rule, planner->kernels[rule].names,
+                                 &planner->kernels[rule].count, planner->error);
+    return code;
 }
 
 /* Goes through the models and decode choices of one sweep: counts its points, or expands them if count is NULL. */
@@ -334,10 +309,8 @@ static int plan_sweep(struct planner *planner, size_t sweep, double *count)
     int code = check_zeros(planner, &merged);
     if (!code)
         code = expand_places(planner, &merged);
-    /* One rule is built, so that the kernels do not depend on where the rule axis stands. */
     if (!code)
-        code = kernels_match(&merged.axis[KEY_KERNEL], ATTN_SCALED_DOT_PRODUCT, planner->kernels,
-                             &planner->kernel_count, planner->error);
+        code = find_kernels(planner, &merged);
     for (size_t m = 0; m < models->count || m == 0; m++)
         for (size_t d = 0; (d < decodes->count || d == 0) && !code; d++) {
             code = axes_variant(&merged, models->count ? &models->items[m] : NULL,
@@ -381,9 +354,10 @@ static int make_plan(struct planner *planner)
     const struct request *request = planner->request;
     double count = 0;
     int code = 0;
-    planner->kernels = malloc((registry_count() + 1) * sizeof *planner->kernels);
-    if (!planner->kernels)
-        return no_memory(planner);
+    for (int rule = 0; rule <= ATTN_MATMUL; rule++)
+        if (!(planner->kernels[rule].names = malloc((registry_count() + 1) * sizeof *planner->kernels[rule].names)))
+            return no_memory(planner);
+    code = request_check_keys(request, planner->error);
     for (size_t s = 0; s < request_sweeps(request) && !code; s++)
         code = plan_sweep(planner, s, &count);
     if (!code && count > SWEEP_MAX_POINTS)
@@ -405,7 +379,8 @@ int request_plan(const struct request *request, const struct topology *topology,
     if (request->config.description)
         plan->description = strdup(request->config.description);
     int code = make_plan(&planner);
-    free(planner.kernels);
+    for (int rule = 0; rule <= ATTN_MATMUL; rule++)
+        free(planner.kernels[rule].names);
     for (size_t i = 0; i < planner.resolved_count; i++)
         placement_release(&planner.resolved[i].placement);
     free(planner.resolved);

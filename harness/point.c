@@ -9,6 +9,7 @@
 
 #include "intern.h"
 #include "spec.h"
+#include "spec_sizes.h"
 
 struct digest {
     uint64_t state;
@@ -33,6 +34,21 @@ static void digest_number(struct digest *digest, const char *field, double value
 {
     char text[32];
     digest_text(digest, field, number_text(value, text));
+}
+
+/* Only what the rule has, so that ids of other rules stay when one gains a size. */
+static void digest_sizes(struct digest *digest, const struct problem_spec *s)
+{
+    for (int i = 0; i < spec_sizes_count; i++)
+        if (spec_has_size(s, &spec_sizes[i]))
+            digest_integer(digest, spec_sizes[i].field, spec_size_value(s, &spec_sizes[i]));
+    for (int i = 0; i < spec_switches_count; i++)
+        if (spec_has_switch(s, &spec_switches[i]))
+            digest_integer(digest, spec_switches[i].field, spec_switch_value(s, &spec_switches[i]));
+    if (s->rule == ATTN_MATMUL) {
+        digest_text(digest, "broadcast", broadcast_name(s->broadcast));
+        digest_text(digest, "semantics", semantics_name(s->semantics));
+    }
 }
 
 /* Names in alphabetical order; the order is part of what makes ids stable. */
@@ -63,6 +79,7 @@ static void digest_spec(struct digest *digest, const struct problem_spec *s)
         digest_integer(digest, "window_left", s->window_left);
         digest_integer(digest, "window_right", s->window_right == WINDOW_NOT_GIVEN ? 0 : s->window_right);
     }
+    digest_sizes(digest, s);
 }
 
 uint64_t spec_digest(const struct problem_spec *spec)
@@ -112,22 +129,56 @@ static void write_flag(FILE *file, const char *flag, const char *value)
     write_word(file, value);
 }
 
+static void write_size(FILE *file, const char *flag, int64_t value)
+{
+    fprintf(file, " %s%s %" PRId64, flag[1] ? "--" : "-", flag, value);
+}
+
+/* What scaled_dot_product has, as far as the rule has it too. */
+static void write_usual_sizes(FILE *file, const struct problem_spec *s)
+{
+    const bool projected = s->rule == ATTN_ADDITIVE || s->rule == ATTN_CONCAT, heads = !s->single;
+    write_size(file, "B", s->B);
+    if (heads && (s->rule != ATTN_MATMUL || s->H != 1))
+        write_size(file, "H", s->H);
+    if (s->rule == ATTN_MATMUL)
+        return;
+    if (s->H_kv != s->H)
+        write_size(file, "kv-heads", s->H_kv);
+    if (s->S_q == s->S_kv) {
+        write_size(file, "S", s->S_q);
+    } else {
+        write_size(file, "q-len", s->S_q);
+        write_size(file, "kv-len", s->S_kv);
+    }
+    if (!projected && heads)
+        write_size(file, "D", s->D);
+    if (projected || (heads && s->D_v != s->D))
+        write_size(file, "value-dim", s->D_v);
+}
+
+static void write_sizes(FILE *file, const struct problem_spec *s)
+{
+    write_usual_sizes(file, s);
+    for (int i = 0; i < spec_sizes_count; i++)
+        if (spec_has_size(s, &spec_sizes[i]))
+            write_size(file, spec_sizes[i].flag, spec_size_value(s, &spec_sizes[i]));
+    for (int i = 0; i < spec_switches_count; i++)
+        if (spec_switch_value(s, &spec_switches[i]))
+            fprintf(file, " --%s", spec_switches[i].flag);
+    if (s->broadcast != BROADCAST_NONE)
+        write_flag(file, "--broadcast", broadcast_name(s->broadcast));
+    if (s->semantics != SEMANTICS_MATMUL)
+        write_flag(file, "--semantics", semantics_name(s->semantics));
+}
+
 static void write_problem(FILE *file, const struct problem_spec *s)
 {
     const struct problem_spec usual = spec_default();
     char text[32];
     if (s->rule != usual.rule)
         write_flag(file, "--rule", rule_name(s->rule));
-    fprintf(file, " -B %" PRId64 " -H %" PRId64, s->B, s->H);
-    if (s->H_kv != s->H)
-        fprintf(file, " --kv-heads %" PRId64, s->H_kv);
-    if (s->S_q == s->S_kv)
-        fprintf(file, " -S %" PRId64, s->S_q);
-    else
-        fprintf(file, " --q-len %" PRId64 " --kv-len %" PRId64, s->S_q, s->S_kv);
-    fprintf(file, " -D %" PRId64, s->D);
-    if (s->D_v != s->D)
-        fprintf(file, " --value-dim %" PRId64, s->D_v);
+    write_sizes(file, s);
     if (s->dtype != usual.dtype)
         write_flag(file, "--dtype", dtype_name(s->dtype));
     if (s->layout != usual.layout)

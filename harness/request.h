@@ -28,7 +28,7 @@ struct axes {
     struct value preset[KEY_AXES]; /* values of a model preset, pointed to by the axes */
 };
 
-/* kv-heads, q-len, kv-len, value-dim that were not given: they follow H, S, S, D. */
+/* A size that was not given and follows from others: kv-heads from H, q-len from S, value-dim from D ... */
 #define FOLLOW INT64_C(-1)
 /* threads that were not given: all that the placement has. */
 #define THREADS_OF_PLACEMENT INT64_C(0)
@@ -39,6 +39,19 @@ size_t request_sweeps(const struct request *request); /* 1 without a config */
 
 /* Flags over the sweep's keys over the config's defaults; keys given nowhere stay empty. */
 void axes_merge(const struct request *request, size_t sweep, struct axes *merged);
+
+/* The rules of these axes; the built-in one where none is given. */
+struct key_scope axes_scope(const struct axes *axes);
+
+/* What holds where a key is not given. */
+const struct value *axes_built_in(enum key_id id);
+
+/* Every key that was given is known to a rule of a sweep that it holds for: its own sweep, or any for flags and a
+ * config's defaults. model and decode give sizes of scaled_dot_product, and take no other rule beside it. */
+int request_check_keys(const struct request *request, struct error *error);
+
+/* The problem at one index of every axis before KEY_CACHE. Keys that its rule does not know have no say in it. */
+struct problem_spec spec_at(const struct axes *axes, const size_t *index, uint64_t seed);
 
 /* The axes of one model (NULL: none) and decode choice (NULL: none), with every key filled but KEY_KERNEL, which stays
  * empty if no kernel was named. Points into merged and variant. */

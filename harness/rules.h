@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rules that are built: how scores are made, and the formulas that `list rules` prints and work.c counts by.
+ * The rules: how scores are made, and the formulas that `list rules` prints and work.c counts by.
  */
 #ifndef HARNESS_RULES_H
 #define HARNESS_RULES_H
@@ -16,11 +16,5 @@ struct rule_info {
 
 extern const struct rule_info rules_built[];
 extern const int rules_built_count;
-
-/* NULL: not built. */
-const struct rule_info *rule_find(enum attn_rule rule);
-
-/* ATTN_BIT(rule) of all that are built. */
-uint64_t rules_built_bits(void);
 
 #endif

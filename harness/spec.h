@@ -57,13 +57,16 @@ struct problem_spec {
 struct problem_spec spec_default(void);
 
 /* Refuses what no kernel could mean: H not a multiple of H_kv, D = 0, kv-lengths of the wrong count, one-sided window
- * without causal, aliases of different shapes ... zero_ok: zero B, S_q, S_kv are legal (verify, cases). */
+ * without causal, aliases of different shapes, what the rule does not have ... zero_ok: zero B, S_q, S_kv are legal
+ * (verify, cases). */
 int spec_validate(const struct problem_spec *spec, bool zero_ok, struct error *error);
 
-double spec_scale(const struct problem_spec *spec); /* the scale in force */
+double spec_scale(const struct problem_spec *spec); /* the scale in force; 1 for rules that have none */
 
 /* The JSON object of a spec: rule, dtype, layout, B, H, H_kv, S_q, S_kv, D, D_v, scale, causal, kv_lengths, mask, bias,
- * window, softcap, weights, alias, fill, seed, sizes (null). mask is null or "random:P", window null or "L:R". */
+ * window, softcap, weights, alias, fill, seed, sizes (what the rule has by spec_sizes.h, broadcast and semantics of
+ * matmul; null for scaled_dot_product). mask is null or "random:P", window null or "L:R"; layout is "none" for matmul,
+ * scale null for rules that have none. */
 json_t *spec_to_json(const struct problem_spec *spec);
 int spec_from_json(const json_t *object, struct problem_spec *spec, struct error *error);
 
@@ -79,6 +82,8 @@ const char *causal_name(enum causal causal);
 const char *alias_name(enum alias alias);
 const char *fill_name(enum fill fill);
 const char *cache_name(enum cache_state cache);
+const char *broadcast_name(enum broadcast broadcast);
+const char *semantics_name(enum semantics semantics);
 int rule_from_name(const char *name);
 int dtype_from_name(const char *name);
 int layout_from_name(const char *name);
@@ -86,6 +91,8 @@ int causal_from_name(const char *name);
 int alias_from_name(const char *name);
 int fill_from_name(const char *name);
 int cache_from_name(const char *name);
+int broadcast_from_name(const char *name);
+int semantics_from_name(const char *name);
 size_t dtype_bytes(enum attn_dtype dtype);
 
 /* One record of the results: everything that the user asked for. Strings are interned. */

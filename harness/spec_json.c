@@ -10,6 +10,7 @@
 
 #include "intern.h"
 #include "spec.h"
+#include "spec_sizes.h"
 
 static json_t *mask_to_json(const struct problem_spec *spec)
 {
@@ -25,12 +26,31 @@ static json_t *window_to_json(const struct problem_spec *spec)
     return json_sprintf("%" PRId64 ":%" PRId64, spec->window_left, right);
 }
 
+static json_t *sizes_to_json(const struct problem_spec *spec)
+{
+    if (spec->rule == ATTN_SCALED_DOT_PRODUCT)
+        return json_null();
+    json_t *sizes = json_object();
+    for (int i = 0; i < spec_sizes_count; i++)
+        if (spec_has_size(spec, &spec_sizes[i]))
+            json_object_set_new(sizes, spec_sizes[i].field, json_integer(spec_size_value(spec, &spec_sizes[i])));
+    for (int i = 0; i < spec_switches_count; i++)
+        if (spec_has_switch(spec, &spec_switches[i]))
+            json_object_set_new(sizes, spec_switches[i].field,
+                                json_boolean(spec_switch_value(spec, &spec_switches[i])));
+    if (spec->rule == ATTN_MATMUL) {
+        json_object_set_new(sizes, "broadcast", json_string(broadcast_name(spec->broadcast)));
+        json_object_set_new(sizes, "semantics", json_string(semantics_name(spec->semantics)));
+    }
+    return sizes;
+}
+
 json_t *spec_to_json(const struct problem_spec *spec)
 {
     json_t *object = json_object();
     json_object_set_new(object, "rule", json_string(rule_name(spec->rule)));
     json_object_set_new(object, "dtype", json_string(dtype_name(spec->dtype)));
-    json_object_set_new(object, "layout", json_string(layout_name(spec->layout)));
+    json_object_set_new(object, "layout", json_string(spec->rule == ATTN_MATMUL ? "none" : layout_name(spec->layout)));
     json_object_set_new(object, "B", json_integer(spec->B));
     json_object_set_new(object, "H", json_integer(spec->H));
     json_object_set_new(object, "H_kv", json_integer(spec->H_kv));
@@ -38,7 +58,7 @@ json_t *spec_to_json(const struct problem_spec *spec)
     json_object_set_new(object, "S_kv", json_integer(spec->S_kv));
     json_object_set_new(object, "D", json_integer(spec->D));
     json_object_set_new(object, "D_v", json_integer(spec->D_v));
-    json_object_set_new(object, "scale", json_real(spec_scale(spec)));
+    json_object_set_new(object, "scale", rule_has_scale(spec->rule) ? json_real(spec_scale(spec)) : json_null());
     json_object_set_new(object, "causal", json_string(causal_name(spec->causal)));
     json_object_set_new(object, "kv_lengths", json_string(spec->kv_lengths));
     json_object_set_new(object, "mask", mask_to_json(spec));
@@ -49,7 +69,7 @@ json_t *spec_to_json(const struct problem_spec *spec)
     json_object_set_new(object, "alias", json_string(alias_name(spec->alias)));
     json_object_set_new(object, "fill", json_string(fill_name(spec->fill)));
     json_object_set_new(object, "seed", json_integer((json_int_t)spec->seed));
-    json_object_set_new(object, "sizes", json_null());
+    json_object_set_new(object, "sizes", sizes_to_json(spec));
     return object;
 }
 
@@ -118,6 +138,38 @@ static int field_window(const json_t *object, struct problem_spec *spec, struct 
     return 0;
 }
 
+/* matmul has no layout. */
+static int field_layout(const json_t *object, enum attn_rule rule, int *layout, struct error *error)
+{
+    const char *text = json_string_value(json_object_get(object, "layout"));
+    *layout = LAYOUT_BHSD;
+    if (rule == ATTN_MATMUL && text && strcmp(text, "none") == 0)
+        return 0;
+    return field_name(object, "layout", layout_from_name, layout, error);
+}
+
+static int field_sizes(const json_t *object, struct problem_spec *spec, struct error *error)
+{
+    const json_t *sizes = json_object_get(object, "sizes");
+    int code = 0, broadcast = BROADCAST_NONE, semantics = SEMANTICS_MATMUL;
+    if (spec->rule == ATTN_SCALED_DOT_PRODUCT)
+        return 0;
+    if (!json_is_object(sizes))
+        return error_usage(error, "field 'sizes' is missing or not an object");
+    for (int i = 0; i < spec_switches_count && !code; i++)
+        if (spec_has_switch(spec, &spec_switches[i]))
+            code = field_boolean(sizes, spec_switches[i].field, spec_switch_place(spec, &spec_switches[i]), error);
+    for (int i = 0; i < spec_sizes_count && !code; i++)
+        if (spec_has_size(spec, &spec_sizes[i]))
+            code = field_integer(sizes, spec_sizes[i].field, spec_size_place(spec, &spec_sizes[i]), error);
+    if (spec->rule == ATTN_MATMUL && !code &&
+        !(code = field_name(sizes, "broadcast", broadcast_from_name, &broadcast, error)))
+        code = field_name(sizes, "semantics", semantics_from_name, &semantics, error);
+    spec->broadcast = (enum broadcast)broadcast;
+    spec->semantics = (enum semantics)semantics;
+    return code ? error_prefix(error, code, "field 'sizes'") : 0;
+}
+
 int spec_from_json(const json_t *object, struct problem_spec *spec, struct error *error)
 {
     int rule = -1, dtype = -1, layout = -1, causal = -1, alias = -1, fill = -1, code;
@@ -125,7 +177,7 @@ int spec_from_json(const json_t *object, struct problem_spec *spec, struct error
     *spec = spec_default();
     if ((code = field_name(object, "rule", rule_from_name, &rule, error)) ||
         (code = field_name(object, "dtype", dtype_from_name, &dtype, error)) ||
-        (code = field_name(object, "layout", layout_from_name, &layout, error)) ||
+        (code = field_layout(object, (enum attn_rule)rule, &layout, error)) ||
         (code = field_name(object, "causal", causal_from_name, &causal, error)) ||
         (code = field_name(object, "alias", alias_from_name, &alias, error)) ||
         (code = field_name(object, "fill", fill_from_name, &fill, error)) ||
@@ -153,5 +205,5 @@ int spec_from_json(const json_t *object, struct problem_spec *spec, struct error
     spec->fill = (enum fill)fill;
     spec->seed = (uint64_t)seed;
     spec->kv_lengths = intern(kv_lengths);
-    return 0;
+    return field_sizes(object, spec, error);
 }

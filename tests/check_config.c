@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "harness/config.h"
+#include "harness/spec.h"
 
 static char path[] = P_tmpdir "/attnbench-config-XXXXXX";
 
@@ -72,7 +73,9 @@ static void a_config_reads(void **state)
                                "    H: [1, 4-8+4, 2k]\n"
                                "    bias: [true, false]\n"
                                "    place: [\"0,2-5\", compact]\n"
-                               "  - window: 128\n";
+                               "  - window: 128\n"
+                               "  - {rule: [additive, matmul], hidden: [32, 64], plain-sum: true, M: 16-64x2, "
+                               "semantics: [matmul, dot]}\n";
     struct config config;
     struct error error;
     write_bytes(text, strlen(text));
@@ -82,7 +85,7 @@ static void a_config_reads(void **state)
     assert_string_equal(config.description, "two sweeps: both small");
     assert_int_equal(config.defaults.lists[KEY_DTYPE].count, 2);
     assert_int_equal(config.defaults.lists[KEY_SEED].items[0].integer, 5);
-    assert_int_equal(config.sweep_count, 2);
+    assert_int_equal(config.sweep_count, 3);
     assert_string_equal(config.sweeps[0].name, "one");
     assert_string_equal(config.sweeps[0].source, "a paper");
     const struct value_list *heads = &config.sweeps[0].values.lists[KEY_H];
@@ -93,6 +96,11 @@ static void a_config_reads(void **state)
     assert_string_equal(config.sweeps[0].values.lists[KEY_PLACE].items[0].text, "0,2-5");
     assert_int_equal(config.sweeps[1].values.lists[KEY_WINDOW].items[0].integer, 128);
     assert_null(config.sweeps[1].name);
+    const struct key_values *rules = &config.sweeps[2].values;
+    assert_true(rules->lists[KEY_RULE].count == 2 && rules->lists[KEY_RULE].items[1].integer == ATTN_MATMUL);
+    assert_true(rules->lists[KEY_HIDDEN].count == 2 && rules->lists[KEY_M].count == 3);
+    assert_true(rules->lists[KEY_PLAIN_SUM].items[0].integer == 1);
+    assert_true(rules->lists[KEY_SEMANTICS].items[1].integer == SEMANTICS_DOT);
     config_release(&config);
 }
 
@@ -123,8 +131,12 @@ static void wrong_types_and_values(void **state)
     refuse("sweeps:\n  - bias: yes\n", ":2:11: key 'bias': 'yes' is neither true nor false");
     refuse("sweeps:\n  - dtype: f13\n", ":2:12: key 'dtype': 'f13' is not one of");
     refuse("sweeps:\n  - model: bort\n", "'bort'");
-    refuse("sweeps:\n  - rule: additive\n", "not built yet");
-    refuse("sweeps:\n  - hidden: 4\n", "rule additive");
+    refuse("sweeps:\n  - rule: subtractive\n", ":2:11: key 'rule': 'subtractive' is not a rule");
+    refuse("sweeps:\n  - hidden: 0\n", ":2:13: key 'hidden': '0' is less than 1");
+    refuse("sweeps:\n  - M: many\n", ":2:8: key 'M': 'many'");
+    refuse("sweeps:\n  - combine: 3\n", ":2:14: key 'combine': '3' is neither true nor false");
+    refuse("sweeps:\n  - broadcast: c\n", ":2:16: key 'broadcast': 'c' is not one of none,a,b");
+    refuse("sweeps:\n  - semantics: einsum\n", ":2:16: key 'semantics': 'einsum' is not one of matmul,dot");
     refuse("name: [x]\nsweeps: [{S: 1}]\n", ":1:7: key 'name': expected a value, found a list");
     refuse("defaults: [1]\nsweeps: [{S: 1}]\n", ":1:11: key 'defaults': expected a mapping");
     refuse("defaults: {seed: [1]}\nsweeps: [{S: 1}]\n", ":1:18: key 'seed': takes one value");
