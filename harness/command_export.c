@@ -110,9 +110,10 @@ int command_export(int argc, char **argv, struct error *error)
         return code;
     if (results.torn)
         fprintf(stderr, "%s: the last line is torn (the run was killed) and left out\n", options.file);
+    const struct output_style style = {.wide = options.wide, .ascii = !options.out && !locale_is_utf8()};
     code = open_output(&options, &file, error);
     if (code == 0) {
-        code = export_write(file, options.format, results.contexts, results.records, options.wide, false, error);
+        code = export_write(file, options.format, results.contexts, results.records, &style, error);
         if (file != stdout && fclose(file) != 0 && code == 0) {
             code = error_system(error, errno, "results could not be written");
             error->exit_code = EXIT_UNWRITTEN;

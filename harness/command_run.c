@@ -184,14 +184,15 @@ static int verdict(const json_t *records)
 static int show_results(const struct options *options, const json_t *context, const json_t *records,
                         struct error *error)
 {
-    char *formats = strdup(options->formats ? options->formats : "table"), *rest = NULL;
-    bool color = color_wanted(options->color, stdout);
+    /* --quiet leaves out what nobody asked for; a format that was named is data, and stays. */
+    char *formats = strdup(options->formats ? options->formats : options->quiet ? "" : "table"), *rest = NULL;
+    const struct output_style style = output_style(options->color, options->wide, stdout);
     json_t *contexts = json_pack("[O]", context);
     int rc = 0;
     for (char *format = strtok_r(formats, ",", &rest); format && rc == 0; format = strtok_r(NULL, ",", &rest)) {
-        rc = export_write(stdout, format, contexts, records, options->wide, color, error);
+        rc = export_write(stdout, format, contexts, records, &style, error);
         if (rc == 0 && strcmp(format, "table") == 0 && !options->quiet)
-            summary_print(stdout, records, color);
+            summary_print(stdout, records, &style);
     }
     json_decref(contexts);
     free(formats);
@@ -209,7 +210,7 @@ static int check_formats(const struct options *options, struct error *error)
     int rc = formats && sink ? 0 : error_system(error, ENOMEM, "-o");
     for (char *format = rc ? NULL : strtok_r(formats, ",", &rest); format && rc == 0;
          format = strtok_r(NULL, ",", &rest))
-        rc = export_write(sink, format, nothing, nothing, false, false, error);
+        rc = export_write(sink, format, nothing, nothing, &(struct output_style){0}, error);
     if (sink)
         fclose(sink);
     free(text);
@@ -333,7 +334,7 @@ int command_run(int argc, char **argv, struct error *error)
         rc = request_plan(options.request, &topology, false, &plan, error);
     if (rc < 0)
         goto cleanup;
-    for (size_t w = 0; w < plan.warning_count; w++)
+    for (size_t w = 0; w < plan.warning_count && !options.quiet; w++)
         fprintf(stderr, "attnbench run: warning: %s\n", plan.warnings[w]);
     if (options.dry_run) {
         rc = dry_run_print(stdout, &plan, options.formats, error);

@@ -141,8 +141,8 @@ int command_show(int argc, char **argv, struct error *error)
     if (options.point) {
         code = show_point(stdout, &options, results.records, error);
     } else {
-        machines_print(stdout, results.contexts, results.records, options.wide, color_wanted(options.color, stdout),
-                       true);
+        const struct output_style style = output_style(options.color, options.wide, stdout);
+        machines_print(stdout, results.contexts, results.records, &style, true);
     }
     results_release(&results);
     return code ? code : output_flush(stdout, "output", error);

@@ -140,7 +140,8 @@ int command_verify(int argc, char **argv, struct error *error)
     if (rc == 0)
         rc = request_plan(options.request, &topology, true, &plan, error);
     if (rc == 0)
-        rc = verifier_create(&topology, plan.effort.point_timeout_s, options.dump_dir, stdout, &verifier, error);
+        rc = verifier_create(&topology, plan.effort.point_timeout_s, options.dump_dir, options.quiet ? stderr : stdout,
+                             &verifier, error);
     if (rc < 0)
         goto cleanup;
     if (options.case_dir)
@@ -150,7 +151,7 @@ int command_verify(int argc, char **argv, struct error *error)
     else
         rc = run_points(&verifier, &plan, error);
     if (rc == 0)
-        rc = verifier_report(&verifier);
+        rc = verifier_report(&verifier, options.quiet);
 cleanup:
     verifier_release(&verifier);
     plan_release(&plan);

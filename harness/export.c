@@ -41,11 +41,11 @@ bool export_knows(const char *format)
     return false;
 }
 
-int export_write(FILE *file, const char *format, const json_t *contexts, const json_t *records, bool wide, bool color,
-                 struct error *error)
+int export_write(FILE *file, const char *format, const json_t *contexts, const json_t *records,
+                 const struct output_style *style, struct error *error)
 {
     if (strcmp(format, "table") == 0) {
-        machines_print(file, contexts, records, wide, color, false);
+        machines_print(file, contexts, records, style, false);
     } else if (strcmp(format, "csv") == 0) {
         export_csv(file, contexts, records);
     } else if (strcmp(format, "md") == 0) {

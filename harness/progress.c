@@ -21,7 +21,7 @@ static const double redraw_every_s = 0.1;
 
 struct progress {
     size_t points, done, measured; /* measured: done and not skipped */
-    bool quiet, terminal;
+    bool quiet, terminal, ascii;
     double began_s, drawn_s;
     char activity[ACTIVITY];
 };
@@ -42,6 +42,7 @@ struct progress *progress_begin(size_t points, bool quiet)
     progress->points = points;
     progress->quiet = quiet;
     progress->terminal = isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
+    progress->ascii = !locale_is_utf8();
     progress->began_s = now_s();
     return progress;
 }
@@ -85,6 +86,8 @@ static void draw(struct progress *progress)
              progress->activity);
     /* The last column stays free: writing there would wrap. */
     text_fit(line, terminal_columns() - 1, shown, sizeof shown);
+    if (progress->ascii)
+        text_to_ascii(shown);
     fprintf(stderr, "\r%s\033[K", shown);
     fflush(stderr);
     progress->drawn_s = now;
@@ -125,18 +128,20 @@ void progress_point(struct progress *progress, const json_t *record)
     enum record_status status = record_status(record);
     progress->done++;
     progress->measured += status != RECORD_SKIPPED;
-    if (progress->quiet)
-        return;
     bool is_bad = status == RECORD_WRONG || status == RECORD_FAILED;
+    if (progress->quiet && !is_bad)
+        return;
     if (!progress->terminal || is_bad) {
         char text[LINE], shown[LINE];
         point_text(record, text, sizeof text);
         text_fit(text, LINE, shown, sizeof shown);
+        if (progress->ascii)
+            text_to_ascii(shown);
         int digits = snprintf(NULL, 0, "%zu", progress->points);
         fprintf(stderr, "%s[%*zu/%zu] %s\n", progress->terminal ? "\r\033[K" : "", digits, progress->done,
                 progress->points, shown);
     }
-    if (progress->terminal)
+    if (progress->terminal && !progress->quiet)
         draw(progress);
 }
 

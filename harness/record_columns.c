@@ -198,19 +198,50 @@ static void cause_cell(const json_t *record, char *out, size_t size)
     put_string(record, "cause", out, size);
 }
 
+/* "pack 1.200 µs + attend 30.10 µs": what the phases of one call took. */
+static void phases_cell(const json_t *record, char *out, size_t size)
+{
+    const char *key;
+    json_t *value;
+    size_t used = 0;
+    snprintf(out, size, "-");
+    json_object_foreach((json_t *)json_object_get(record, "phases_ns"), key, value)
+    {
+        char name[64], time[TEXT_FIGURE];
+        text_fit(key, 15, name, sizeof name);
+        text_time(json_number_value(value), time);
+        if (json_is_number(value) && used + sizeof name + TEXT_FIGURE < size)
+            used += (size_t)snprintf(out + used, size - used, "%s%s %s", used ? " + " : "", name, time);
+    }
+}
+
 const struct record_column record_columns[] = {
-    {"kernel", false, true, 8, kernel_cell},     {"sched", false, true, 5, schedule_cell},
-    {"thr", false, false, 0, threads_cell},      {"place", false, true, 5, placement_cell},
-    {"time", false, false, 0, time_cell},        {"±%", false, false, 0, interval_cell},
-    {"GFLOP/s", false, false, 0, gflops_cell},   {"GB/s", false, false, 0, bandwidth_cell},
-    {"roof", false, false, 0, roof_cell},        {"bound", false, true, 7, bound_cell},
-    {"err", false, false, 0, error_cell},        {"", false, true, 1, mark_cell},
-    {"min", true, false, 0, least_time_cell},    {"MAD", true, false, 0, mad_cell},
-    {"samples", true, false, 0, samples_cell},   {"calls", true, false, 0, calls_cell},
-    {"tokens/s", true, false, 0, tokens_cell},   {"ISA peak", true, false, 0, isa_roof_cell},
-    {"verified", true, true, 8, verified_cell},  {"pages", true, true, 5, pages_cell},
-    {"wall/CPU", true, false, 0, wall_cell},     {"switches", true, false, 0, switches_cell},
-    {"per core", true, false, 0, per_core_cell}, {"par.eff", true, false, 0, efficiency_cell},
-    {"cpus", true, true, 4, cpus_cell},          {"cause", true, true, 5, cause_cell},
+    {"kernel", NULL, false, true, 8, kernel_cell},
+    {"sched", "schedule", false, true, 5, schedule_cell},
+    {"thr", "threads", false, false, 0, threads_cell},
+    {"place", "placement", false, true, 5, placement_cell},
+    {"time", "median", false, false, 0, time_cell},
+    {"±%", "95% ±%", false, false, 0, interval_cell},
+    {"GFLOP/s", NULL, false, false, 0, gflops_cell},
+    {"GB/s", NULL, false, false, 0, bandwidth_cell},
+    {"roof", "of roof", false, false, 0, roof_cell},
+    {"bound", "bound by", false, true, 7, bound_cell},
+    {"err", "err/bound", false, false, 0, error_cell},
+    {"", NULL, false, true, 1, mark_cell},
+    {"min", NULL, true, false, 0, least_time_cell},
+    {"MAD", NULL, true, false, 0, mad_cell},
+    {"samples", NULL, true, false, 0, samples_cell},
+    {"calls", "calls each", true, false, 0, calls_cell},
+    {"tokens/s", NULL, true, false, 0, tokens_cell},
+    {"ISA peak", "ISA GFLOP/s", true, false, 0, isa_roof_cell},
+    {"verified", "rows verified", true, true, 8, verified_cell},
+    {"pages", NULL, true, true, 5, pages_cell},
+    {"wall/CPU", NULL, true, false, 0, wall_cell},
+    {"switches", NULL, true, false, 0, switches_cell},
+    {"per core", "GFLOP/s/core", true, false, 0, per_core_cell},
+    {"par.eff", "parallel eff.", true, false, 0, efficiency_cell},
+    {"cpus", NULL, true, true, 4, cpus_cell},
+    {"cause", NULL, true, true, 5, cause_cell},
+    {"phases", NULL, true, true, 6, phases_cell},
 };
 const size_t record_column_count = sizeof record_columns / sizeof record_columns[0];

@@ -37,7 +37,7 @@ void record_groups_release(struct record_group *groups, size_t count);
 
 /* One column of the table of records. */
 struct record_column {
-    const char *title;
+    const char *title, *full; /* full: where there is room for it; NULL: as title */
     bool wide_only;
     bool is_text; /* to the left, and may be cut down to `least` columns */
     size_t least;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The summary under the table: counts, reasons, and the fastest kernel of each problem; see output.h.
+ * The summary under the table: counts, reasons, the fastest kernel of each problem, and where most is left to gain; see
+ * output.h.
  */
 #include <math.h>
 #include <stdio.h>
@@ -9,14 +10,15 @@
 
 #include "color.h"
 #include "json_util.h"
-#include "output.h"
 #include "record_text.h"
+#include "summary.h"
 #include "text.h"
 
 /* Reasons of one status that are told; the others are counted. */
-enum { MAX_REASONS = 8, LINE = 80, LINE_BYTES = 4 * LINE + 4 };
+enum { MAX_REASONS = 8, LINE = 80, LINE_BYTES = 4 * LINE + 4, BAR = 7, MAX_REMOTE = 3 };
 
-static void print_counts(FILE *file, const struct record_group *groups, size_t group_count, bool color)
+static void print_counts(FILE *file, const struct record_group *groups, size_t group_count,
+                         const struct output_style *style)
 {
     size_t counts[RECORD_STATUS_COUNT] = {0}, total = 0, noisy = 0, rough = 0, index;
     json_t *record;
@@ -32,13 +34,15 @@ static void print_counts(FILE *file, const struct record_group *groups, size_t g
     }
     bool bad = counts[RECORD_WRONG] + counts[RECORD_FAILED] > 0;
     fprintf(file, "%s%zu point%s: %zu ok, %zu skipped, %zu wrong, %zu failed",
-            paint(color, bad ? PAINT_BAD : PAINT_GOOD), total, total == 1 ? "" : "s", counts[RECORD_OK],
+            paint(style->color, bad ? PAINT_BAD : PAINT_GOOD), total, total == 1 ? "" : "s", counts[RECORD_OK],
             counts[RECORD_SKIPPED], counts[RECORD_WRONG], counts[RECORD_FAILED]);
     if (noisy > 0)
         fprintf(file, "; %zu noisy", noisy);
     if (rough > 0)
         fprintf(file, "; %zu rough (quick-check)", rough);
-    fprintf(file, "%s\n", paint(color, PAINT_PLAIN));
+    fprintf(file, "%s\n", paint(style->color, PAINT_PLAIN));
+    if (noisy > 0)
+        fprintf(file, "  noisy: attnbench doctor tells what disturbs this machine\n");
 }
 
 static void print_line(FILE *file, const char *text)
@@ -137,23 +141,45 @@ static void name_of(const json_t *record, char *out, size_t size)
     text_fit(text, 20, out, size);
 }
 
-static void print_contest(FILE *file, const struct contest *contest, int64_t threads)
+enum { SHARE = TEXT_BAR_BYTES + TEXT_FIGURE + 16 };
+
+/* 14 columns: "  █████▎·  77%", or "   77% of roof" where nobody looks on. */
+static void share_of_roof(const json_t *record, const struct output_style *style, char out[SHARE])
 {
-    char text[512], first[128], second[128], time[TEXT_FIGURE], roof[TEXT_FIGURE], ratio[TEXT_FIGURE];
-    name_of(contest->first, first, sizeof first);
-    text_time(median_of(contest->first), time);
-    text_percent(json_get_number(contest->first, "roof_fraction", NAN), roof);
-    int padding = 20 - (int)text_columns(first), time_padding = 9 - (int)text_columns(time);
-    int used = snprintf(text, sizeof text, "  %3lld thr  %s%*s%*s%s  %4s of roof", (long long)threads, first, padding,
-                        "", time_padding, "", time, roof);
+    char percent[TEXT_FIGURE], bar[TEXT_BAR_BYTES];
+    double fraction = json_get_number(record, "roof_fraction", NAN);
+    text_percent(fraction, percent);
+    text_bar(fraction, BAR, style->ascii, bar);
+    if (style->bars)
+        snprintf(out, SHARE, "  %s %4s", bar, percent);
+    else
+        snprintf(out, SHARE, "  %4s of roof", percent);
+}
+
+/* A line about one record: threads, kernel, time, share of the roof, and what is to be said of it. */
+static void print_kernel(FILE *file, const json_t *record, const char *remark, const struct output_style *style)
+{
+    char text[512], name[128], time[TEXT_FIGURE], roof[SHARE];
+    name_of(record, name, sizeof name);
+    text_time(median_of(record), time);
+    share_of_roof(record, style, roof);
+    int padding = 20 - (int)text_columns(name), time_padding = 9 - (int)text_columns(time);
+    snprintf(text, sizeof text, "  %3lld thr  %s%*s%*s%s%s%s%.150s", (long long)json_get_int(record, "threads", 0),
+             name, padding, "", time_padding, "", time, roof, remark[0] ? "  " : "", remark);
+    print_line(file, text);
+}
+
+static void print_contest(FILE *file, const struct contest *contest, const struct output_style *style)
+{
+    char remark[256] = "", second[128], ratio[TEXT_FIGURE];
     if (contest->second) {
         name_of(contest->second, second, sizeof second);
         text_number(median_of(contest->second) / median_of(contest->first), 3, 7, ratio);
         double reach = json_get_number(contest->first, "ci95_high_ns", NAN);
         bool overlap = reach >= json_get_number(contest->second, "ci95_low_ns", NAN);
-        snprintf(text + used, sizeof text - (size_t)used, "  %s%s x %s", overlap ? "~" : "", ratio, second);
+        snprintf(remark, sizeof remark, "%s%s x %s", overlap ? "~" : "", ratio, second);
     }
-    print_line(file, text);
+    print_kernel(file, contest->first, remark, style);
 }
 
 static int by_value(const void *left, const void *right)
@@ -185,36 +211,102 @@ static int64_t *thread_counts(const json_t *records, size_t *count)
     return threads;
 }
 
-static void print_fastest(FILE *file, const struct record_group *groups, size_t group_count, bool color)
+static void print_fastest(FILE *file, const struct record_group *groups, size_t group_count,
+                          const struct output_style *style)
 {
     bool begun = false;
     for (size_t i = 0; i < group_count; i++) {
         size_t count;
         int64_t *threads = thread_counts(groups[i].records, &count);
         if (count > 0 && !begun) {
-            fprintf(file, "\n%sFastest kernel; its speed relative to the next one (~: their 95 %% intervals meet)%s\n",
-                    paint(color, PAINT_HEADING), paint(color, PAINT_PLAIN));
+            fprintf(file, "\n%s%s%s\n", paint(style->color, PAINT_HEADING),
+                    style->bars ? "Fastest; share of the roof; speed relative to the next (~: intervals meet)"
+                                : "Fastest kernel; speed relative to the next one (~: their 95 % intervals meet)",
+                    paint(style->color, PAINT_PLAIN));
             begun = true;
         }
         if (count > 0)
-            print_line(file, groups[i].problem);
+            problem_print(file, groups[i].problem, style);
         for (size_t k = 0; k < count; k++) {
             struct contest contest = hold_contest(groups[i].records, threads[k]);
-            print_contest(file, &contest, threads[k]);
+            print_contest(file, &contest, style);
         }
         free(threads);
     }
 }
 
-void summary_print(FILE *file, const json_t *records, bool color)
+/* The fastest kernel of a problem at some thread count, and how far it stays from the roof. */
+struct remote {
+    const json_t *record;
+    double fraction;
+};
+
+static int by_fraction(const void *left, const void *right)
+{
+    double a = ((const struct remote *)left)->fraction, b = ((const struct remote *)right)->fraction;
+    return (a > b) - (a < b);
+}
+
+/* What stands between a point and its roof, as a reader would say it; NULL: nothing that a change could mend. */
+static const char *remedy_of(const json_t *record)
+{
+    static const struct {
+        const char *cause, *text;
+    } known[] = {
+        {"kernel", "the kernel itself"},       {"imbalance", "uneven threads"},
+        {"starved", "threads without work"},   {"smt-shared", "threads share cores"},
+        {"throttled", "the CPU is throttled"},
+    };
+    const char *cause = json_get_string(record, "cause", "");
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strcmp(cause, known[i].cause) == 0)
+            return known[i].text;
+    }
+    return NULL;
+}
+
+/* The fastest kernels that stay farthest from their roof, with what holds them back: where a better kernel, schedule or
+ * placement would pay. Noisy points tell nothing of the kind. */
+static void print_remotest(FILE *file, const struct record_group *groups, size_t group_count,
+                           const struct output_style *style)
+{
+    struct remote remotest[MAX_REMOTE + 1];
+    size_t kept = 0;
+    for (size_t i = 0; i < group_count; i++) {
+        size_t count;
+        int64_t *threads = thread_counts(groups[i].records, &count);
+        for (size_t k = 0; k < count; k++) {
+            const json_t *record = hold_contest(groups[i].records, threads[k]).first;
+            double fraction = json_get_number(record, "roof_fraction", NAN);
+            if (!isfinite(fraction) || !remedy_of(record))
+                continue;
+            remotest[kept++] = (struct remote){record, fraction};
+            qsort(remotest, kept, sizeof *remotest, by_fraction);
+            kept = kept > MAX_REMOTE ? MAX_REMOTE : kept;
+        }
+        free(threads);
+    }
+    if (kept > 0)
+        fprintf(file, "\n%sMost left to gain: the fastest that stay farthest from their roof; why%s\n",
+                paint(style->color, PAINT_HEADING), paint(style->color, PAINT_PLAIN));
+    for (size_t i = 0; i < kept; i++) {
+        char *problem = record_problem(remotest[i].record);
+        problem_print(file, problem, style);
+        print_kernel(file, remotest[i].record, remedy_of(remotest[i].record), style);
+        free(problem);
+    }
+}
+
+void summary_compose(FILE *file, const json_t *records, const struct output_style *style)
 {
     size_t count;
     struct record_group *groups = record_groups(records, &count);
     fputc('\n', file);
-    print_counts(file, groups, count, color);
+    print_counts(file, groups, count, style);
     print_reasons(file, groups, count, RECORD_SKIPPED);
     print_reasons(file, groups, count, RECORD_WRONG);
     print_reasons(file, groups, count, RECORD_FAILED);
-    print_fastest(file, groups, count, color);
+    print_fastest(file, groups, count, style);
+    print_remotest(file, groups, count, style);
     record_groups_release(groups, count);
 }

@@ -5,7 +5,6 @@
 #include "text.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -88,4 +87,51 @@ void text_percent(double fraction, char out[TEXT_FIGURE])
         snprintf(out, TEXT_FIGURE, "%.*f%%", percent < 9.95 ? 1 : 0, percent);
     else
         strcpy(out, ">1k%");
+}
+
+void text_to_ascii(char *text)
+{
+    static const struct {
+        const char *from, *to;
+    } known[] = {{"µ", "u"}, {"±", "+-"}, {"…", "."}, {"·", "."}};
+    enum { KNOWN = sizeof known / sizeof known[0], ELLIPSIS = 2 };
+    char *out = text;
+    const char *start = text;
+    while (*text) {
+        size_t bytes = 1, k = 0;
+        while (continues_character(text[bytes]))
+            bytes++;
+        if (bytes == 1 && (unsigned char)*text < 128) {
+            *out++ = *text++;
+            continue;
+        }
+        while (k < KNOWN && (strlen(known[k].from) != bytes || memcmp(text, known[k].from, bytes) != 0))
+            k++;
+        if (k == ELLIPSIS && out > start && out[-1] != '\n')
+            out[-1] = '.';
+        const char *to = k < KNOWN ? known[k].to : "?";
+        /* No replacement is longer than what it stands for. */
+        while (*to)
+            *out++ = *to++;
+        text += bytes;
+    }
+    *out = '\0';
+}
+
+void text_bar(double fraction, size_t columns, bool ascii, char out[TEXT_BAR_BYTES])
+{
+    static const char *const eighths[] = {"·", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
+    bool known = isfinite(fraction) && fraction >= 0;
+    double filled = known ? (fraction < 1 ? fraction : 1) * (double)columns : 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < columns; i++) {
+        double here = filled - (double)i;
+        here = here < 0 ? 0 : here > 1 ? 1 : here;
+        if (!known)
+            strcat(out, " ");
+        else if (ascii)
+            strcat(out, here >= 0.5 ? "#" : ".");
+        else
+            strcat(out, eighths[(size_t)(8 * here + 0.5)]);
+    }
 }

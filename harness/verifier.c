@@ -233,25 +233,33 @@ int verifier_check(struct verifier *verifier, const struct verifier_task *task, 
     return 0;
 }
 
-int verifier_report(const struct verifier *verifier)
+static void print_tally(FILE *report, const struct verifier_tally *tally)
+{
+    fprintf(report, "%-24s %8lld %8lld %8lld %8lld", tally->kernel, (long long)tally->checked, (long long)tally->wrong,
+            (long long)tally->failed, (long long)tally->skipped);
+    if (tally->checked > tally->wrong)
+        fprintf(report, "  %.3f\n", tally->err_over_bound);
+    else
+        fprintf(report, "  -\n");
+}
+
+int verifier_report(const struct verifier *verifier, bool quiet)
 {
     int64_t checked = 0, bad = 0, skipped = 0;
-    fprintf(verifier->report, "%-24s %8s %8s %8s %8s  %s\n", "kernel", "checked", "wrong", "failed", "skipped",
-            "largest error / bound");
+    if (!quiet)
+        fprintf(verifier->report, "%-24s %8s %8s %8s %8s  %s\n", "kernel", "checked", "wrong", "failed", "skipped",
+                "largest error / bound");
     for (size_t k = 0; k < verifier->kernels; k++) {
         const struct verifier_tally *tally = &verifier->tallies[k];
-        fprintf(verifier->report, "%-24s %8lld %8lld %8lld %8lld", tally->kernel, (long long)tally->checked,
-                (long long)tally->wrong, (long long)tally->failed, (long long)tally->skipped);
-        if (tally->checked > tally->wrong)
-            fprintf(verifier->report, "  %.3f\n", tally->err_over_bound);
-        else
-            fprintf(verifier->report, "  -\n");
+        if (!quiet)
+            print_tally(verifier->report, tally);
         checked += tally->checked;
         bad += tally->wrong + tally->failed;
         skipped += tally->skipped;
     }
-    fprintf(verifier->report, "%lld problems, %lld results checked, %lld wrong or failed, %lld skipped\n",
-            (long long)verifier->problems, (long long)checked, (long long)bad, (long long)skipped);
+    if (!quiet)
+        fprintf(verifier->report, "%lld problems, %lld results checked, %lld wrong or failed, %lld skipped\n",
+                (long long)verifier->problems, (long long)checked, (long long)bad, (long long)skipped);
     if (bad)
         return EXIT_WRONG;
     return checked ? EXIT_OK : EXIT_NOTHING_RAN;

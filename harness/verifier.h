@@ -50,7 +50,8 @@ void verifier_release(struct verifier *verifier);
 /* Checks one problem with all of the task's members. A wrong result is counted, not an error. */
 int verifier_check(struct verifier *verifier, const struct verifier_task *task, struct error *error);
 
-/* Prints the counts; returns the exit code: 0, 1 if anything was wrong or failed, 77 if nothing could be checked. */
-int verifier_report(const struct verifier *verifier);
+/* Prints the counts unless quiet; returns the exit code: 0, 1 if anything was wrong or failed, 77 if nothing could be
+ * checked. */
+int verifier_report(const struct verifier *verifier, bool quiet);
 
 #endif

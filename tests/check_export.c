@@ -16,6 +16,7 @@
 
 #include "harness/output.h"
 
+static const struct output_style plain;
 static const char nasty[] = "a \"quoted\" reason, with commas,\r\nlines | pipes <b> and ünïcode";
 
 /* Two records: one with everything nested and measured, one skipped. */
@@ -50,7 +51,7 @@ static char *exported(const char *format, const json_t *records)
     json_t *contexts = sample_contexts();
     FILE *file = open_memstream(&text, &size);
     assert_non_null(file);
-    assert_int_equal(export_write(file, format, contexts, records, false, false, &error), 0);
+    assert_int_equal(export_write(file, format, contexts, records, &plain, &error), 0);
     fclose(file);
     json_decref(contexts);
     return text;
@@ -212,7 +213,7 @@ static void table_is_the_table(void **state)
     char *text = exported("table", records), *table = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&table, &size);
-    table_print(file, records, false, false);
+    table_print(file, records, &plain);
     fclose(file);
     assert_string_equal(text, table);
     free(text);
@@ -225,7 +226,7 @@ static void unknown_formats_are_refused(void **state)
     (void)state;
     struct error error;
     json_t *nothing = json_array();
-    assert_int_equal(export_write(stderr, "xml", nothing, nothing, false, false, &error), -EINVAL);
+    assert_int_equal(export_write(stderr, "xml", nothing, nothing, &plain, &error), -EINVAL);
     assert_int_equal(error.exit_code, EXIT_USAGE);
     assert_non_null(strstr(error.text, "xml"));
     assert_non_null(strstr(error.text, EXPORT_FORMATS));
@@ -247,7 +248,7 @@ static void a_full_device_is_told(void **state)
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         FILE *file = fopen("/dev/full", "w");
         assert_non_null(file);
-        assert_int_equal(export_write(file, formats[i], contexts, records, false, false, &error), -ENOSPC);
+        assert_int_equal(export_write(file, formats[i], contexts, records, &plain, &error), -ENOSPC);
         assert_int_equal(error.exit_code, EXIT_UNWRITTEN);
         fclose(file);
     }

@@ -13,69 +13,8 @@
 
 #include <cmocka.h>
 
-#include "harness/output.h"
 #include "harness/record_text.h"
-#include "harness/text.h"
-
-static json_t *record(const char *kernel, int threads, double median_ns)
-{
-    static int count;
-    char id[32];
-    snprintf(id, sizeof id, "%016x", ++count);
-    return json_pack("{s:s,s:s,s:s,s:n,s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:f,s:s,s:s,s:i,s:s,s:[i],s:s,s:[f],"
-                     "s:f,s:f,s:f,s:f,s:f,s:f,s:s,s:f,s:{s:s}}",
-                     "schema", "attnbench.result/1", "point_id", id, "status", "ok", "reason", "rule",
-                     "scaled_dot_product", "kernel", kernel, "schedule", "bhq", "dtype", "f32", "B", 8, "H", 12, "H_kv",
-                     12, "S_q", 128, "S_kv", 128, "D", 64, "D_v", 64, "scale", 0.125, "causal", "none", "layout",
-                     "BHSD", "threads", threads, "placement", "compact", "cpus", 0, "cache", "warm", "samples_ns",
-                     median_ns, "median_ns", median_ns, "ci95_low_ns", 0.99 * median_ns, "ci95_high_ns",
-                     1.01 * median_ns, "gflops", 123.4, "gb_per_s", 5.6, "roof_fraction", 0.77, "roof_bound", "compute",
-                     "err_over_bound", 0.02, "noise", "quality", "clean");
-}
-
-static void spoil(json_t *line, const char *status, const char *reason)
-{
-    static const char *const rates[] = {"gflops", "gb_per_s", "roof_fraction", "noise"};
-    json_object_set_new(line, "status", json_string(status));
-    json_object_set_new(line, "reason", json_string(reason));
-    for (size_t i = 0; i < 4; i++)
-        json_object_set_new(line, rates[i], json_null());
-}
-
-/* What a printing function wrote. malloc'd. */
-static char *printed(const json_t *records, bool with_summary, bool wide, bool color)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
-    assert_non_null(file);
-    if (with_summary)
-        summary_print(file, records, color);
-    else
-        table_print(file, records, wide, color);
-    fclose(file);
-    return text;
-}
-
-static void expect_columns(const char *text, size_t most)
-{
-    char line[8192];
-    while (*text) {
-        size_t bytes = strcspn(text, "\n");
-        snprintf(line, sizeof line, "%.*s", (int)bytes, text);
-        if (text_columns(line) > most)
-            fail_msg("%zu columns: %s", text_columns(line), line);
-        text += bytes + (text[bytes] == '\n');
-    }
-}
-
-static size_t times_of(const char *needle, const char *text)
-{
-    size_t times = 0;
-    for (; (text = strstr(text, needle)); text += strlen(needle))
-        times++;
-    return times;
-}
+#include "tests/table_example.h"
 
 static void figures(void **state)
 {
@@ -382,27 +321,6 @@ static void the_summary_groups_reasons(void **state)
     json_decref(records);
 }
 
-static void color_follows_flag_and_environment(void **state)
-{
-    (void)state;
-    FILE *file = tmpfile();
-    assert_non_null(file);
-    unsetenv("NO_COLOR");
-    unsetenv("CLICOLOR_FORCE");
-    assert_false(color_wanted(COLOR_AUTO, file));
-    assert_true(color_wanted(COLOR_ALWAYS, file));
-    setenv("CLICOLOR_FORCE", "1", 1);
-    assert_true(color_wanted(COLOR_AUTO, file));
-    assert_false(color_wanted(COLOR_NEVER, file));
-    setenv("CLICOLOR_FORCE", "0", 1);
-    assert_false(color_wanted(COLOR_AUTO, file));
-    setenv("CLICOLOR_FORCE", "1", 1);
-    setenv("NO_COLOR", "1", 1);
-    assert_false(color_wanted(COLOR_AUTO, file));
-    assert_true(color_wanted(COLOR_ALWAYS, file));
-    fclose(file);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -418,7 +336,6 @@ int main(void)
         cmocka_unit_test(unknown_figures_are_dashes),
         cmocka_unit_test(the_summary_names_the_fastest),
         cmocka_unit_test(the_summary_groups_reasons),
-        cmocka_unit_test(color_follows_flag_and_environment),
     };
     return cmocka_run_group_tests_name("table", tests, NULL, NULL);
 }
