@@ -81,16 +81,19 @@ static void judge_row(const struct oracle *oracle, const struct attn_problem *pr
 static void judge_weights(const struct oracle *oracle, const struct attn_tensor *weights, int64_t r,
                           struct judgement *judgement)
 {
-    const float *row = (const float *)weights->data + oracle->b[r] * weights->stride[0] +
-                       oracle->h[r] * weights->stride[1] + oracle->i[r] * weights->stride[2];
-    for (int64_t j = 0; j < oracle->S_kv; j++) {
-        double expected = oracle->weights[r * oracle->S_kv + j];
-        double ratio = element_ratio(row[j], expected, oracle->weight_bound[r * oracle->S_kv + j], INFINITY);
-        if (ratio > judgement->err_over_bound)
-            note(judgement, ratio,
-                 "weight b=%" PRId64 " h=%" PRId64 " i=%" PRId64 " key %" PRId64
-                 ": got %.9g, expected %.9g, error %.2g x bound",
-                 oracle->b[r], oracle->h[r], oracle->i[r], j, (double)row[j], expected, ratio);
+    for (int64_t w = 0; w < oracle->weight_heads; w++) {
+        int64_t h = oracle->h[r] * oracle->weight_heads + w, line = (r * oracle->weight_heads + w) * oracle->S_kv;
+        const float *row = (const float *)weights->data + oracle->b[r] * weights->stride[0] + h * weights->stride[1] +
+                           oracle->i[r] * weights->stride[2];
+        for (int64_t j = 0; j < oracle->S_kv; j++) {
+            double expected = oracle->weights[line + j];
+            double ratio = element_ratio(row[j], expected, oracle->weight_bound[line + j], INFINITY);
+            if (ratio > judgement->err_over_bound)
+                note(judgement, ratio,
+                     "weight b=%" PRId64 " h=%" PRId64 " i=%" PRId64 " key %" PRId64
+                     ": got %.9g, expected %.9g, error %.2g x bound",
+                     oracle->b[r], h, oracle->i[r], j, (double)row[j], expected, ratio);
+        }
     }
 }
 
@@ -106,27 +109,27 @@ static void judge_rms(const struct errors *errors, struct judgement *judgement)
          rms, limit);
 }
 
-/* Every element is a weighted mean of its column of V. */
+/* Every element lies in its column's range. */
 static void judge_range(const struct oracle *oracle, const struct attn_problem *problem, const struct attn_tensor *out,
                         float *line, struct judgement *judgement)
 {
-    int64_t group = problem->H / problem->H_kv, D_v = oracle->D_v;
+    int64_t group = oracle->out_heads / oracle->range_heads, D_v = oracle->D_v;
     for (int64_t b = 0; b < problem->B; b++)
-        for (int64_t h = 0; h < problem->H; h++) {
-            int64_t column = (b * problem->H_kv + h / group) * D_v;
+        for (int64_t h = 0; h < oracle->out_heads; h++) {
+            int64_t column = (b * oracle->range_heads + h / group) * D_v;
             const double *least = oracle->v_min + column, *most = oracle->v_max + column;
             const double *tolerance = oracle->v_tolerance + column;
             for (int64_t i = 0; i < problem->S_q; i++) {
                 read_row(out, problem->dtype, b, h, i, line);
                 for (int64_t d = 0; d < D_v; d++) {
                     double got = line[d], way = fmax(got - most[d], least[d] - got);
-                    if (way <= 0 && isfinite(got))
+                    if ((way <= 0 && isfinite(got)) || tolerance[d] == INFINITY)
                         continue;
                     double ratio = isfinite(got) ? way / tolerance[d] : INFINITY;
                     if (ratio > judgement->err_over_bound)
                         note(judgement, ratio,
                              "element b=%" PRId64 " h=%" PRId64 " i=%" PRId64 " column %" PRId64
-                             ": %.9g is outside V's range %.9g .. %.9g",
+                             ": %.9g is outside its range %.9g .. %.9g",
                              b, h, i, d, got, least[d], most[d]);
                 }
             }

@@ -1,25 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The float64 reference: which rows are checked, and the work on them, key head by key head. See oracle.h for the error
- * model and oracle_row.c for one row.
+ * The float64 reference: which rows are checked, and where what is known of them is kept. See oracle.h for the error
+ * model, oracle_rules.c, oracle_concat.c and oracle_layer.c for the work.
  */
 #include "oracle.h"
 
 #include <errno.h>
-#include <float.h>
 #include <math.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fill.h"
-#include "oracle_row.h"
+#include "oracle_stage.h"
 
-/* Row number (b*H + h)*S_q + i of the t-th additional row: block edges by turns, and any row every fourth time. */
-static int64_t additional_row(const struct attn_problem *problem, uint64_t seed, int64_t t)
+/* The shape of what is judged. */
+struct shape {
+    int64_t heads;               /* of out */
+    int64_t width;               /* columns of out */
+    int64_t weight_heads;        /* rows of weights to a row of out */
+    int64_t range_heads;         /* how many heads of a batch entry have ranges of their own */
+    double row_cost, entry_cost; /* multiplications of one checked row; once a batch entry with checked rows */
+};
+
+/* What an attention row of projected operands costs beside a pair's D + D_v: errors of q, K and V, the sketch. */
+static double projected_pair(double D, double D_v)
+{
+    return 2 * D + 2 * D_v + SKETCH * D_v / 4;
+}
+
+static struct shape shape_of(const struct attn_problem *p)
+{
+    enum { TANH_COST = 8 };
+    double keys = (double)p->S_kv, D = (double)p->D, D_v = (double)p->D_v, hidden = (double)p->hidden;
+    double H = (double)p->H, H_kv = (double)p->H_kv, model = (double)p->model_dim, model_v = (double)p->model_dim_v;
+    double out = (double)p->out_dim, input = (double)p->input_dim, key_dim = (double)p->key_dim;
+    bool single = p->flags & ATTN_FLAG_SINGLE;
+    switch (p->rule) {
+    case ATTN_MATMUL:
+        return (struct shape){p->H, p->D_v, 1, p->H, D * D_v, 0};
+    case ATTN_ADDITIVE:
+        return (struct shape){p->H,
+                              p->D_v,
+                              1,
+                              p->H_kv,
+                              hidden * D + keys * (TANH_COST * hidden + projected_pair(hidden, D_v)),
+                              H_kv * keys * key_dim * hidden};
+    case ATTN_CONCAT:
+        if (p->flags & ATTN_FLAG_COMBINE)
+            return (struct shape){p->H, p->out_dim, 1, p->H, keys * (D + key_dim + D_v) + out * (D + D_v), 0};
+        return (struct shape){p->H, p->D_v, 1, p->H_kv, keys * (D + key_dim + D_v), 0};
+    case ATTN_SELF_ATTENTION:
+        if (single)
+            return (struct shape){1,
+                                  p->model_dim_v,
+                                  1,
+                                  1,
+                                  input * model + keys * projected_pair(model, model_v),
+                                  keys * input * (model + model_v)};
+        return (struct shape){1,
+                              p->out_dim,
+                              p->H,
+                              1,
+                              input * model + H * (model * D + keys * projected_pair(D, D_v) + D_v * out),
+                              keys * (input * (model + model_v) + H_kv * (model * D + model_v * D_v))};
+    case ATTN_MULTI_HEAD:
+        return (struct shape){1,
+                              p->out_dim,
+                              p->H,
+                              1,
+                              H * (model * D + keys * projected_pair(D, D_v) + D_v * out),
+                              keys * H_kv * (model * D + model_v * D_v)};
+    default:
+        return (struct shape){p->H, p->D_v, 1, p->H_kv, keys * (D + D_v), 0};
+    }
+}
+
+/* Row number head*S_q + i of the t-th additional row: block edges by turns, and any row every fourth time. */
+static int64_t additional_row(int64_t heads, int64_t S_q, uint64_t seed, int64_t t)
 {
     uint64_t bits = fill_bits(seed, UINT32_MAX, FILL_Q, (uint64_t)t);
-    int64_t heads = problem->B * problem->H, S_q = problem->S_q;
     int64_t start = (int64_t)(fill_bits(seed, UINT32_MAX, FILL_K, 0) % (uint64_t)heads);
     int64_t i = (int64_t)(bits % (uint64_t)S_q);
     if (t % 4 != 3) {
@@ -46,15 +105,26 @@ static int64_t sort_unique(int64_t *row, int64_t count)
     return kept;
 }
 
-/* Fills oracle->rows, full, b, h, i. */
-static int choose_rows(const struct attn_problem *problem, uint64_t seed, double budget_flops, struct oracle *oracle)
+/* Batch entries with checked rows: all, or as many as half the budget pays for, first and last among them. */
+static int64_t entries_within(const struct shape *shape, int64_t B, double budget_flops)
 {
-    int64_t heads = problem->B * problem->H, S_q = problem->S_q, all = heads * S_q, count = all;
-    double row_cost = (double)problem->S_kv * (double)(problem->D + problem->D_v);
-    bool full = (double)all * row_cost <= budget_flops || S_q <= 2;
+    double affordable = shape->entry_cost > 0 ? budget_flops / 2 / shape->entry_cost : INFINITY;
+    if (affordable >= (double)B || B <= 2)
+        return B;
+    return affordable > 2 ? (int64_t)affordable : 2;
+}
+
+/* Fills oracle->rows, full, b, h, i. */
+static int choose_rows(const struct attn_problem *problem, const struct shape *shape, uint64_t seed,
+                       double budget_flops, struct oracle *oracle)
+{
+    int64_t B = problem->B, S_q = problem->S_q, all = B * shape->heads * S_q, count = all;
+    bool full = (double)all * shape->row_cost + (double)B * shape->entry_cost <= budget_flops;
+    int64_t entries = full ? B : entries_within(shape, B, budget_flops), heads = entries * shape->heads;
+    full = full || (S_q <= 2 && entries == B);
     int64_t ends = 2 * heads;
     if (!full) {
-        double extra = budget_flops / row_cost - (double)ends;
+        double extra = (budget_flops - (double)entries * shape->entry_cost) / shape->row_cost - (double)ends;
         count = ends + (extra > 0 ? (int64_t)fmin(extra, (double)all) : 0);
     }
     int64_t *row = malloc((size_t)(count + 1) * sizeof *row);
@@ -69,7 +139,7 @@ static int choose_rows(const struct attn_problem *problem, uint64_t seed, double
             row[2 * head + 1] = head * S_q + S_q - 1;
         }
         for (int64_t r = ends; r < count; r++)
-            row[r] = additional_row(problem, seed, r - ends);
+            row[r] = additional_row(heads, S_q, seed, r - ends);
         count = sort_unique(row, count);
     }
     oracle->rows = count;
@@ -82,284 +152,68 @@ static int choose_rows(const struct attn_problem *problem, uint64_t seed, double
         return -ENOMEM;
     }
     for (int64_t r = 0; r < count; r++) {
-        oracle->b[r] = row[r] / S_q / problem->H;
-        oracle->h[r] = row[r] / S_q % problem->H;
+        int64_t entry = row[r] / S_q / shape->heads;
+        oracle->b[r] = entries < B ? entry * (B - 1) / (entries - 1) : entry;
+        oracle->h[r] = row[r] / S_q % shape->heads;
         oracle->i[r] = row[r] % S_q;
     }
     free(row);
     return 0;
 }
 
-static double *doubles(int64_t count, int64_t width)
+static int allocate_results(const struct attn_problem *problem, const struct shape *shape, struct oracle *oracle)
 {
-    int64_t elements;
-    if (__builtin_mul_overflow(count, width, &elements) || elements > INT64_MAX / 16)
-        return NULL;
-    return calloc((size_t)elements + 1, sizeof(double));
-}
-
-static int allocate_results(const struct attn_problem *problem, struct oracle *oracle)
-{
-    int64_t rows = oracle->rows, columns = problem->B * problem->H_kv;
-    oracle->out = doubles(rows, problem->D_v);
-    oracle->bound = doubles(rows, problem->D_v);
-    oracle->sigma = doubles(rows, problem->D_v);
-    oracle->v_min = doubles(columns, problem->D_v);
-    oracle->v_max = doubles(columns, problem->D_v);
-    oracle->v_tolerance = doubles(columns, problem->D_v);
+    int64_t rows = oracle->rows, columns = problem->B * shape->range_heads;
+    oracle->out = oracle_doubles(rows, shape->width);
+    oracle->bound = oracle_doubles(rows, shape->width);
+    oracle->sigma = oracle_doubles(rows, shape->width);
+    oracle->v_min = oracle_doubles(columns, shape->width);
+    oracle->v_max = oracle_doubles(columns, shape->width);
+    oracle->v_tolerance = oracle_doubles(columns, shape->width);
     bool enough =
         oracle->out && oracle->bound && oracle->sigma && oracle->v_min && oracle->v_max && oracle->v_tolerance;
     if (problem->flags & ATTN_FLAG_WEIGHTS) {
-        oracle->weights = doubles(rows, problem->S_kv);
-        oracle->weight_bound = doubles(rows, problem->S_kv);
+        oracle->weights = oracle_doubles(rows * shape->weight_heads, problem->S_kv);
+        oracle->weight_bound = oracle_doubles(rows * shape->weight_heads, problem->S_kv);
         enough = enough && oracle->weights && oracle->weight_bound;
     }
     return enough ? 0 : -ENOMEM;
 }
 
-/* Everything that the work on one key head needs. */
-struct task {
-    const struct attn_problem *problem;
-    const struct attn_args *inputs;
-    struct oracle *oracle;
-    bool others_finite; /* q and bias */
-    double largest_query;
-};
-
-/* Keys that some query of batch entry b may see, and whether some query sees none. */
-static bool visible_keys(const struct attn_problem *problem, int64_t b, int64_t *lo, int64_t *hi)
+static int follow_rule(const struct attn_problem *problem, const struct attn_args *inputs, int threads,
+                       struct oracle *oracle)
 {
-    bool empty_rows = false;
-    *lo = problem->S_kv;
-    *hi = 0;
-    for (int64_t i = 0; i < problem->S_q; i++) {
-        int64_t first, end;
-        row_key_range(problem, b, i, &first, &end);
-        if (first >= end) {
-            empty_rows = true;
-            continue;
-        }
-        *lo = first < *lo ? first : *lo;
-        *hi = end > *hi ? end : *hi;
+    switch (problem->rule) {
+    case ATTN_ADDITIVE:
+        return oracle_additive(problem, inputs, threads, oracle);
+    case ATTN_CONCAT:
+        return oracle_concat(problem, inputs, threads, oracle);
+    case ATTN_MULTI_HEAD:
+    case ATTN_SELF_ATTENTION:
+        return oracle_layer(problem, inputs, threads, oracle);
+    case ATTN_MATMUL:
+        return oracle_matmul(problem, inputs, threads, oracle);
+    default:
+        return oracle_scaled_dot_product(problem, inputs, threads, oracle);
     }
-    if (*lo > *hi)
-        *lo = *hi = 0;
-    return empty_rows;
-}
-
-/* Range and tolerance of V's columns. A weighted mean errs by the errors of two sums of n positive weights. */
-static void set_ranges(const struct task *task, const struct key_head *keys, bool zero_too, double *v_min,
-                       double *v_max, double *tolerance)
-{
-    struct dtype_model model = dtype_model(task->problem->dtype);
-    int64_t D_v = task->problem->D_v, n = keys->hi - keys->lo;
-    for (int64_t d = 0; d < D_v; d++) {
-        double least = zero_too ? 0 : INFINITY, largest = zero_too ? 0 : -INFINITY;
-        for (int64_t k = 0; k < n; k++) {
-            double v = keys->values[k * D_v + d];
-            least = v < least && v > -INFINITY ? v : least;
-            largest = v > largest && v < INFINITY ? v : largest;
-        }
-        if (least > largest)
-            least = largest = 0;
-        v_min[d] = least;
-        v_max[d] = largest;
-        double relative = 0x1p-24 * (ORACLE_LAMBDA * sqrt((double)n) + 64) + 2 * model.unit + 2 * model.unit_p +
-                          fmin(1, (double)n * model.tiny_p);
-        tolerance[d] = fmax(fabs(least), fabs(largest)) * relative + ((double)n + 2) * model.tiny + 2 * model.tiny_out;
-    }
-}
-
-/* K as panels, V as rows, both as floats. */
-static int load_key_head(const struct task *task, struct key_head *keys, int threads)
-{
-    const struct attn_problem *problem = task->problem;
-    int64_t D = problem->D, D_v = problem->D_v, n = keys->hi - keys->lo, panels = (n + PANEL - 1) / PANEL;
-    keys->panels = calloc((size_t)(panels * PANEL * D) + 1, sizeof *keys->panels);
-    keys->values = malloc((size_t)(n * D_v + 1) * sizeof *keys->values);
-    float *lines = malloc((size_t)threads * (size_t)D * sizeof *lines);
-    if (!keys->panels || !keys->values || !lines) {
-        free(lines);
-        return -ENOMEM;
-    }
-    double largest = 0;
-    int finite = 1;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1) reduction(max : largest)               \
-    reduction(&& : finite)
-    for (int64_t panel = 0; panel < panels; panel++) {
-        float *line = lines + omp_get_thread_num() * D;
-        for (int64_t k = panel * PANEL; k < (panel + 1) * PANEL && k < n; k++) {
-            float *to = keys->panels + panel * PANEL * D + k % PANEL, *value = keys->values + k * D_v;
-            read_row(&task->inputs->k, problem->dtype, keys->b, keys->kv_head, keys->lo + k, line);
-            read_row(&task->inputs->v, problem->dtype, keys->b, keys->kv_head, keys->lo + k, value);
-            for (int64_t d = 0; d < D; d++) {
-                to[d * PANEL] = line[d];
-                if (isfinite(line[d]))
-                    largest = fmax(largest, fabs((double)line[d]));
-                else
-                    finite = 0;
-            }
-            for (int64_t d = 0; d < D_v; d++)
-                finite = finite && isfinite(value[d]);
-        }
-    }
-    free(lines);
-    keys->largest_key = largest;
-    keys->finite = finite;
-    return 0;
-}
-
-static int do_rows(const struct task *task, const struct key_head *keys, int64_t first, int64_t end, int threads)
-{
-    const struct attn_problem *problem = task->problem;
-    struct oracle *oracle = task->oracle;
-    bool finite = keys->finite && task->others_finite;
-    int code = 0;
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    {
-        struct row_scratch scratch;
-        int mine = row_scratch_create(&scratch, problem, keys->hi - keys->lo);
-        if (mine < 0) {
-#pragma omp atomic write
-            code = mine;
-        }
-#pragma omp for schedule(dynamic, 4)
-        for (int64_t r = first; r < end; r++) {
-            struct row_result result = {
-                .out = oracle->out + r * problem->D_v,
-                .bound = oracle->bound + r * problem->D_v,
-                .sigma = oracle->sigma + r * problem->D_v,
-                .weights = oracle->weights ? oracle->weights + r * problem->S_kv : NULL,
-                .weight_bound = oracle->weights ? oracle->weight_bound + r * problem->S_kv : NULL,
-            };
-            if (mine == 0)
-                oracle_row(problem, task->inputs, keys, oracle->h[r], oracle->i[r], finite, &scratch, &result);
-        }
-        if (mine == 0)
-            row_scratch_destroy(&scratch);
-    }
-    return code;
-}
-
-/* Scores, or sums before the division, so large that f32 may overflow on the way: no range to hold outputs against. */
-static bool may_overflow(const struct task *task, const struct key_head *keys)
-{
-    double magnitude = 0, scale = fmax(1, 1.5 * fabs((double)task->problem->scale));
-    for (int64_t d = 0; d < task->problem->D_v; d++)
-        magnitude = fmax(magnitude, fmax(fabs(keys->v_min[d]), fabs(keys->v_max[d])));
-    double score = task->largest_query * keys->largest_key * (double)task->problem->D * scale;
-    return fmax(score, magnitude * (double)(keys->hi - keys->lo)) >= FLT_MAX / 4;
-}
-
-/* All checked rows first .. end, which read one key head. */
-static int do_key_head(const struct task *task, int64_t first, int64_t end, int threads, bool *finite)
-{
-    const struct attn_problem *problem = task->problem;
-    int64_t group = problem->H / problem->H_kv;
-    struct key_head keys = {.b = task->oracle->b[first], .kv_head = task->oracle->h[first] / group};
-    bool empty_rows = visible_keys(problem, keys.b, &keys.lo, &keys.hi);
-    bool zero_too = empty_rows || task->inputs->mask.data || task->inputs->bias.data;
-    int64_t columns = (keys.b * problem->H_kv + keys.kv_head) * problem->D_v;
-    keys.v_min = task->oracle->v_min + columns;
-    keys.v_max = task->oracle->v_max + columns;
-    int code = load_key_head(task, &keys, threads);
-    if (code == 0) {
-        set_ranges(task, &keys, zero_too, task->oracle->v_min + columns, task->oracle->v_max + columns,
-                   task->oracle->v_tolerance + columns);
-        code = do_rows(task, &keys, first, end, threads);
-    }
-    *finite = keys.finite && !may_overflow(task, &keys);
-    free(keys.panels);
-    free(keys.values);
-    return code;
-}
-
-/* q and bias hold no NaN and no infinity, but for the bias's -inf, which masks. *largest: of the finite |q|. */
-static bool queries_finite(const struct attn_problem *problem, const struct attn_args *inputs, double *largest)
-{
-    const struct attn_tensor *bias = &inputs->bias;
-    bool finite = true;
-    float *line = malloc((size_t)problem->D * sizeof *line);
-    if (!line)
-        return false; /* the careful path is right for finite inputs too */
-    for (int64_t b = 0; b < problem->B; b++)
-        for (int64_t h = 0; h < problem->H; h++)
-            for (int64_t i = 0; i < problem->S_q; i++) {
-                read_row(&inputs->q, problem->dtype, b, h, i, line);
-                for (int64_t d = 0; d < problem->D; d++) {
-                    finite = finite && isfinite(line[d]);
-                    if (isfinite(line[d]) && fabs((double)line[d]) > *largest)
-                        *largest = fabs((double)line[d]);
-                }
-            }
-    free(line);
-    if (!bias->data)
-        return finite;
-    for (int64_t b = 0; b < (bias->stride[0] ? problem->B : 1); b++)
-        for (int64_t h = 0; h < (bias->stride[1] ? problem->H : 1); h++)
-            for (int64_t i = 0; i < (bias->stride[2] ? problem->S_q : 1); i++) {
-                const float *row =
-                    (const float *)bias->data + b * bias->stride[0] + h * bias->stride[1] + i * bias->stride[2];
-                for (int64_t j = 0; j < problem->S_kv; j++)
-                    finite = finite && (isfinite(row[j]) || row[j] == -INFINITY);
-            }
-    return finite;
-}
-
-/* Rows are sorted, so those of one key head are adjacent: *start[g] .. *start[g+1]. */
-static int64_t *split_by_key_head(const struct attn_problem *problem, const struct oracle *oracle, int64_t *groups)
-{
-    int64_t heads = problem->H / problem->H_kv, count = 0;
-    int64_t *start = malloc((size_t)(problem->B * problem->H_kv + 2) * sizeof *start);
-    if (!start)
-        return NULL;
-    for (int64_t r = 0; r < oracle->rows; r++)
-        if (r == 0 || oracle->b[r] != oracle->b[r - 1] || oracle->h[r] / heads != oracle->h[r - 1] / heads)
-            start[count++] = r;
-    start[count] = oracle->rows;
-    *groups = count;
-    return start;
-}
-
-static int do_all(struct task *task, int threads)
-{
-    struct oracle *oracle = task->oracle;
-    int64_t groups;
-    int64_t *start = split_by_key_head(task->problem, oracle, &groups);
-    if (!start)
-        return -ENOMEM;
-    /* Decode has a row or a few per key head, and many key heads: then each thread takes key heads of its own. */
-    bool by_head = threads > 1 && groups >= 2 * threads;
-    int outer = by_head ? threads : 1, inner = by_head ? 1 : threads, code = 0, finite = 1;
-#pragma omp parallel for schedule(dynamic) num_threads(outer) if (outer > 1) reduction(min : code)                     \
-    reduction(&& : finite)
-    for (int64_t g = 0; g < groups; g++) {
-        bool head_finite = true;
-        int mine = do_key_head(task, start[g], start[g + 1], inner, &head_finite);
-        code = mine < code ? mine : code;
-        finite = finite && head_finite;
-    }
-    free(start);
-    oracle->inputs_finite = finite && task->others_finite;
-    return code;
 }
 
 int oracle_create(const struct attn_problem *problem, const struct attn_args *inputs, uint64_t seed,
                   double budget_flops, int threads, struct oracle *oracle, struct error *error)
 {
+    const struct shape shape = shape_of(problem);
     memset(oracle, 0, sizeof *oracle);
-    oracle->D_v = problem->D_v;
+    oracle->D_v = shape.width;
     oracle->S_kv = problem->S_kv;
+    oracle->out_heads = shape.heads;
+    oracle->weight_heads = shape.weight_heads;
+    oracle->range_heads = shape.range_heads;
     oracle->inputs_finite = true;
-    threads = threads > 1 ? threads : 1;
-    int code = choose_rows(problem, seed, budget_flops, oracle);
+    int code = choose_rows(problem, &shape, seed, budget_flops, oracle);
     if (code == 0)
-        code = allocate_results(problem, oracle);
-    if (code == 0 && oracle->rows > 0) {
-        struct task task = {.problem = problem, .inputs = inputs, .oracle = oracle};
-        task.others_finite = queries_finite(problem, inputs, &task.largest_query);
-        code = do_all(&task, threads);
-    }
+        code = allocate_results(problem, &shape, oracle);
+    if (code == 0 && oracle->rows > 0)
+        code = follow_rule(problem, inputs, threads > 1 ? threads : 1, oracle);
     if (code < 0) {
         oracle_destroy(oracle);
         return error_system(error, -code, "cannot allocate the reference");

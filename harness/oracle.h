@@ -57,22 +57,28 @@
 
 /* Rows of the output that are held against the reference, and what the reference says of them. */
 struct oracle {
-    int64_t rows; /* how many rows are checked */
-    bool full;    /* every row of the problem is among them */
-    int64_t D_v, S_kv;
+    int64_t rows;                   /* how many rows are checked */
+    bool full;                      /* every row of the problem is among them */
+    int64_t D_v, S_kv;              /* columns of out (layers: out_dim; matmul: N) and of weights */
+    int64_t out_heads;              /* heads of out: H; 1 for multi_head and self_attention */
+    int64_t weight_heads;           /* rows of weights to a row of out: 1; H where out has one head */
     int64_t *b, *h, *i;             /* [rows] */
     double *out, *bound;            /* [rows][D_v]: value, and the largest error that a sound kernel can make */
     double *sigma;                  /* [rows][D_v]: expected standard deviation of the rounding error (RMS test) */
-    double *weights, *weight_bound; /* [rows][S_kv], or NULL */
-    /* For the whole-output test: range of V's column per (b, kv head): [B][H_kv][D_v]. */
+    double *weights, *weight_bound; /* [rows][weight_heads][S_kv], or NULL */
+    /* For the whole-output test: where elements of a column can lie, [B][range_heads][D_v]: within V's range where they
+     * are means of V, else within what follows from the ranges of operands. Infinite tolerance: anywhere. */
+    int64_t range_heads;
     double *v_min, *v_max, *v_tolerance;
     bool inputs_finite; /* of what may matter; else only the sampled rows are judged */
 };
 
-/* Which rows: all if B*H*S_q*S_kv*(D+D_v) is at most budget_flops, else first and last row of every head and seeded
- * rows rotated over block edges (multiples of 16 and 64, and their neighbours) until the budget is reached. Inputs:
- * args of the problem, already rounded to its dtype. threads: how many OpenMP threads may be used. -ENOMEM with
- * message. */
+/* Which rows: all if their multiplications (S_kv*(D+D_v) a row of scaled dot product) are at most budget_flops, else
+ * first and last row of every head and seeded rows rotated over block edges (multiples of 16 and 64, and their
+ * neighbours) until the budget is reached. Projections of K and V are needed for any row of a batch entry: where they
+ * would take more than half the budget, rows come from some of the batch entries only, first and last among them.
+ * Inputs: args of the problem, already rounded to its dtype, params as kernels/layers/layer.h orders them; nothing of
+ * them is kept. threads: how many OpenMP threads may be used. -ENOMEM with message. */
 int oracle_create(const struct attn_problem *problem, const struct attn_args *inputs, uint64_t seed,
                   double budget_flops, int threads, struct oracle *oracle, struct error *error);
 void oracle_destroy(struct oracle *oracle);
