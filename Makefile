@@ -114,6 +114,9 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/gen/flags
 	@mkdir -p $(dir $@)
 	$(CC) $(COMMON_FLAGS) $(part_flags) $(call folder_flags,$<) $(call file_flags,$<) -MMD -MP -c -o $@ $<
 
+# The compiler does not tell of what an assembler line includes.
+$(BUILD)/obj/harness/report_assets.o: harness/report/page.css harness/report/page.js
+
 link = $(CC) $(COMMON_FLAGS) -fopenmp -o $@ $(filter %.o,$^) $(LIBRARY_LDLIBS) -ldl -lm
 
 $(program): $(main_objects) $(library_objects) $(BUILD)/gen/registry.o $(BUILD)/gen/build_info.o

@@ -82,8 +82,8 @@ struct report {
     bool uniform; /* one rule and dtype in all records: they need not be told with each */
     struct report_peak *peaks;
     size_t peak_count;
-    const char *gnuplot; /* its path; NULL: not here, then sections give their data without a plot */
-    json_t *documents;   /* array: owner of all of the above that is json */
+    char *gnuplot;     /* its path, malloc'd; NULL: not here, then sections give their data without a plot */
+    json_t *documents; /* array: owner of all of the above that is json */
 };
 
 /* Reads results files (and attnbench.peak/1 documents) and puts their records in order. Messages of one line about what

@@ -116,7 +116,7 @@ void html_data_end(FILE *page)
 
 void html_no_plot(FILE *page)
 {
-    fputs("<p class=\"note\">No plot here: gnuplot was not installed where this page was made. The figures stand "
+    fputs("<p class=\"note\">No plot here: gnuplot could not be used where this page was made. The figures stand "
           "below.</p>\n",
           page);
 }
