@@ -107,7 +107,7 @@ static const char *late_reason(const struct run *run, const struct point *point)
 {
     struct work work;
     work_count(&point->spec, &work);
-    if (work.pairs_useful == 0)
+    if (work.pairs_useful == 0 && point->spec.rule != ATTN_MATMUL)
         return "no query may see any key: nothing to measure";
     double available = (double)environment_memory_available();
     double needed = group_bytes(run, point);
