@@ -2,11 +2,23 @@
  *
  * Case folders: case.json plus .npy arrays, so that kernels can be checked on tensors dumped from a user's own model.
  *
- * Keys of case.json: rule, batch, heads, q_len, kv_len, head_dim (needed); kv_heads (heads), value_dim (head_dim),
- * scale (1/sqrt(head_dim)), causal ("none"), window (L, [L,R] or null), kv_lengths (a list of `batch` numbers or null),
- * softcap (null), layout ("BHSD"), dtype ("f32": what inputs are rounded to), name, note. `inputs` names q, k, v and
- * maybe mask and bias, `expect` maybe out and weights: each {"file": ...}, or just the file's name. q, k, v and out
- * have the shape of the layout, weights is [B,H,S_q,S_kv], mask and bias may have 1 for any of these.
+ * Keys of case.json: rule; batch, q_len, kv_len; causal ("none"), window (L, [L,R] or null), kv_lengths (a list of
+ * `batch` numbers or null), layout ("BHSD"; "BSD": arrays without heads), dtype ("f32": what inputs are rounded to),
+ * name, note, and by rule (in brackets: what holds where it is not given):
+ *
+ *   scaled_dot_product  heads, kv_heads (heads), head_dim, value_dim (head_dim), scale (1/sqrt(head_dim)), softcap
+ *   additive            query_dim, key_dim, value_dim, hidden_dim, heads (1), kv_heads (heads)
+ *   concat              query_dim, key_dim, value_dim, heads (1); out_dim: with the linear layer behind it
+ *   multi_head          those of scaled_dot_product, model_dim_k, model_dim_v (model_dim_k), out_dim
+ *   self_attention      those of multi_head, input_dim; multi_head (true); false: head_dim and value_dim are model dims
+ *   matmul              semantics ("matmul" or "dot") alone: the arrays tell the sizes
+ *
+ * `inputs` names the arrays: q, k, v (self_attention: x; matmul: a and b), the parameters of kernels/layers/layer.h by
+ * their names there, maybe mask and bias; without u the hidden units of additive are added up. `expect` names maybe
+ * out and weights. Each is {"file": ...}, or just the file's name. Operands and out have the shape of the layout, those
+ * of the layers [B,S,D] always, where layout HBSD asks for heads copied together. Parameters are matrices, their biases
+ * and u vectors. weights is [B,H,S_q,S_kv] (no heads: [B,S_q,S_kv]), mask and bias may have 1 for any of these. matmul:
+ * any rank, broadcast as numpy does.
  */
 #ifndef HARNESS_CASE_FOLDER_H
 #define HARNESS_CASE_FOLDER_H
@@ -15,7 +27,7 @@
 
 struct case_folder {
     struct operands operands; /* inputs loaded, MEMORY_PLAIN; spec describes the case (seed 0) */
-    double *expect_out;       /* [B][H][S_q][D_v], or NULL: hold against the oracle */
+    double *expect_out;       /* [sizes of args.out], or NULL: hold against the oracle */
     double *expect_weights;   /* [B][H][S_q][S_kv], or NULL */
     const char *name;
 };

@@ -188,6 +188,15 @@ static void plan_tensors(const struct problem_spec *s, struct plan_entry plan[TE
     }
 }
 
+void operands_shapes(const struct problem_spec *spec, struct attn_args *shapes)
+{
+    struct plan_entry plan[TENSORS];
+    struct attn_tensor *tensors[] = {[Q] = &shapes->q, [K] = &shapes->k, [V] = &shapes->v, [OUT] = &shapes->out};
+    plan_tensors(spec, plan);
+    for (int t = Q; t <= OUT; t++)
+        memcpy(tensors[t]->size, plan[t].broadcast, sizeof tensors[t]->size);
+}
+
 static int create_params(const struct problem_spec *spec, enum memory_kind kind, struct operands *operands,
                          struct error *error)
 {

@@ -55,6 +55,9 @@ struct operand_param {
 /* How many parameters the spec's rule has, and their shapes. */
 int operands_params(const struct problem_spec *spec, struct operand_param params[ATTN_MOST_PARAMS]);
 
+/* Sizes of q, k, v and out alone: no data, no strides. */
+void operands_shapes(const struct problem_spec *spec, struct attn_args *shapes);
+
 /* Allocates (does not fill) everything the spec needs. */
 int operands_create(const struct problem_spec *spec, enum memory_kind kind, struct operands *operands,
                     struct error *error);

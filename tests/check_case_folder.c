@@ -105,8 +105,8 @@ static void assert_reads_back(const struct problem_spec *spec)
         assert_int_equal(a->diag ? a->diag[i] : 0, b->diag ? b->diag[i] : 0);
     }
     assert_int_equal(folder.operands.spec.layout, spec->layout);
-    assert_memory_equal(operands.args.mask.stride, folder.operands.args.mask.stride, sizeof a->model);
-    assert_memory_equal(operands.args.q.stride, folder.operands.args.q.stride, sizeof a->model);
+    assert_memory_equal(operands.args.mask.stride, folder.operands.args.mask.stride, 4 * sizeof(int64_t));
+    assert_memory_equal(operands.args.q.stride, folder.operands.args.q.stride, 4 * sizeof(int64_t));
     assert_string_equal(folder.name, "case");
     assert_non_null(folder.expect_out);
     assert_int_equal(folder.expect_weights != NULL, spec->weights);
@@ -235,7 +235,8 @@ static void errors_name_the_key_and_what_is_wrong(void **state)
         snprintf(needle, sizeof needle, "key '%s' is a list", required[k]);
         with_key(required[k], "[1]", -EINVAL, needle);
     }
-    with_key("rule", "\"concat\"", -ENOTSUP, "rule 'concat' is not built in");
+    with_key("rule", "\"concat\"", -EINVAL, "key 'query_dim' is missing");
+    with_key("layout", "\"BSD\"", -EINVAL, "layout BSD has no heads, but key 'heads' is 4");
     with_key("rule", "\"magic\"", -EINVAL, "magic");
     with_key("batch", "-1", -EINVAL, "-1");
     with_key("batch", "1.5", -EINVAL, "'batch' is a number with a fraction");
