@@ -64,6 +64,7 @@ check_programs := $(patsubst tests/%.c,$(BUILD)/tests/%,$(check_sources))
 
 program := $(BUILD)/attnbench
 broken_program := $(BUILD)/attnbench-broken
+manual := $(BUILD)/attnbench.1
 
 # ---- generated: kernel registries and build facts, rewritten only when they change ---------------------------------
 # naive, tiled, avx2, avx512 first (the order a reader expects), the others by name.
@@ -83,7 +84,7 @@ const int build_dirty = $(DIRTY);\nconst char *const build_compiler = "$(compile
 const char *const build_flags = "$(COMMON_FLAGS)";\nconst int build_has_likwid = $(if $(HAVE_LIKWID),1,0);\n
 
 # ---- targets -------------------------------------------------------------------------------------------------------
-.PHONY: all test bench bars cliffs setup asan tsan lint install clean help programs checks run-tests run-bench FORCE
+.PHONY: all test bench bars cliffs setup asan tsan lint manual install uninstall clean help programs checks run-tests run-bench FORCE
 
 all: $(program) ## build build/release/attnbench
 
@@ -171,10 +172,17 @@ tsan: ## the threaded tests with the thread sanitizer (clang: gcc's OpenMP runti
 lint: ## clang-format, clang-tidy, shellcheck, headers that compile alone
 	scripts/lint
 
-install: all ## the program and its configs under PREFIX (/usr/local)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/attnbench/configs
-	install $(program) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 configs/*.yaml $(DESTDIR)$(PREFIX)/share/attnbench/configs
+# Hand-written but for its commands and flags, which the program tells.
+$(manual): scripts/manual scripts/attnbench.1.in $(program)
+	scripts/manual $(abspath $(program)) >$@
+
+manual: $(manual) ## build the manual page: man -l build/release/attnbench.1
+
+install: all $(manual) ## program, configs, schemas, manual and completion under DESTDIR PREFIX (/usr/local)
+	DESTDIR='$(DESTDIR)' scripts/install-files install '$(PREFIX)' $(program) $(manual)
+
+uninstall: ## take away all that install put there
+	DESTDIR='$(DESTDIR)' scripts/install-files uninstall '$(PREFIX)'
 
 clean: ## remove build/
 	rm -rf build

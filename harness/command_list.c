@@ -284,6 +284,15 @@ static const struct {
 };
 enum { LISTS = sizeof lists / sizeof lists[0] };
 
+json_t *list_named(const char *name)
+{
+    for (int i = 0; i < LISTS; i++) {
+        if (strcmp(lists[i].name, name) == 0)
+            return lists[i].make();
+    }
+    return NULL;
+}
+
 enum { FLAG_JSON = ARGUMENTS_LONG_ONLY, FLAG_HELP };
 
 /* wanted: [LISTS], set for what was named; all if nothing was. */

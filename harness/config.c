@@ -302,8 +302,8 @@ int config_folders(const char **folders, int max)
     char *slash = strrchr(program, '/');
     if (slash)
         *slash = 0;
-    /* The working folder; the source tree of build/<mode>/ and build/<mode>/tests/; an installation's share folder. */
-    const char *const beside[] = {"../../configs", "../../../configs", "../share/attnbench/configs"};
+    /* The working folder; an installation's share folder; the source tree of build/<mode>/ and build/<mode>/tests/. */
+    const char *const beside[] = {"../share/attnbench/configs", "../../configs", "../../../configs"};
     const char *const here = "configs";
     if (count < max && access(here, R_OK) == 0)
         folders[count++] = here;

@@ -12,29 +12,11 @@
 #include "commands.h"
 #include "isa.h"
 
-struct command {
-    const char *name, *summary;
-    int (*run)(int argc, char **argv, struct error *error);
-};
-
-static const struct command commands[] = {
-    {"run", "sweep: verify and time every point, write the results (the main job)", command_run},
-    {"verify", "correctness only: every kernel against the float64 oracle", command_verify},
-    {"list", "kernels, rules, schedules, placements, configs, models, counters", command_list},
-    {"topo", "the machine as hwloc sees it, and the placements that follow from it", command_topo},
-    {"doctor", "what about this machine will disturb a measurement, and how to mend it", command_doctor},
-    {"peak", "measured ceilings: FLOP/s per dtype and ISA, GB/s per memory level, per placement", command_peak},
-    {"show", "a results file as the table that run printed; one point whole", command_show},
-    {"export", "results as csv, json, jsonl or markdown", command_export},
-    {"merge", "results files of several machines as one", command_merge},
-};
-enum { COMMANDS = sizeof commands / sizeof *commands };
-
 static void print_help(void)
 {
     printf("attnbench: how fast attention runs on this CPU, and why\n\n"
            "usage: attnbench COMMAND [FLAGS]   (attnbench COMMAND --help lists the flags)\n\n");
-    for (int c = 0; c < COMMANDS; c++)
+    for (size_t c = 0; c < command_count; c++)
         printf("  %-8s %s\n", commands[c].name, commands[c].summary);
     printf("\nexit codes: 0 ok, 1 wrong result or failed point, 2 usage or bad input file, 5 results not written,\n"
            "            77 nothing could run here, 130 interrupted (results kept)\n");
@@ -48,10 +30,9 @@ static int run_command(int argc, char **argv)
         fprintf(stderr, "attnbench: %s\n", problem);
         return EXIT_USAGE;
     }
-    for (int c = 0; c < COMMANDS; c++) {
-        if (strcmp(argv[1], commands[c].name) != 0)
-            continue;
-        int rc = commands[c].run(argc - 1, argv + 1, &error);
+    const struct command *command = command_find(argv[1]);
+    if (command) {
+        int rc = command->run(argc - 1, argv + 1, &error);
         if (rc >= 0 && (fflush(stdout) != 0 || ferror(stdout))) {
             fprintf(stderr, "attnbench %s: stdout could not be written\n", argv[1]);
             return EXIT_UNWRITTEN;

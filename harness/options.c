@@ -39,7 +39,8 @@ static const struct own_flag {
     struct argp_option option;
     enum command commands;
 } own_flags[] = {
-    {{"config", FLAG_CONFIG, "NAME|FILE", 0, "A file of configs/ or any other; flags override its keys", GROUP_OUTPUT},
+    {{"config", FLAG_CONFIG, "NAME|FILE", 0,
+      "A sweep from a file (list configs, or any other); flags override its keys", GROUP_OUTPUT},
      COMMAND_BOTH},
     {{"out", FLAG_OUT, "FILE", 0, "Where the journal of results goes", GROUP_OUTPUT}, COMMAND_RUN},
     {{NULL, 'o', "table,jsonl,csv,json,md", 0, "What stdout shows (table)", GROUP_OUTPUT}, COMMAND_RUN},

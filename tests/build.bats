@@ -86,13 +86,16 @@ fresh_copy() {
   attempt "$work/prefix/bin/attnbench" list configs
   expect_status 0
   expect_out quick models
+  attempt make -C "$work/tree" BUILD=build/release PREFIX="$work/prefix" uninstall
+  expect_status 0
+  [ ! -e "$work/prefix" ] || tell "left: $(find "$work/prefix")"
 }
 
 @test "make help lists the targets" {
   cd "$root"
   attempt make help
   expect_status 0
-  expect_out all setup test bench asan tsan lint install clean
+  expect_out all setup test bench asan tsan lint manual install uninstall clean
 }
 
 @test "scripts/setup --check tells and changes nothing" {

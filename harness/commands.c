@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of commands; see commands.h.
+ */
+#include "commands.h"
+
+#include <string.h>
+
+const struct command commands[] = {
+    {"run", "sweep: verify and time every point, write the results (the main job)", command_run},
+    {"verify", "correctness only: every kernel against the float64 oracle", command_verify},
+    {"list", "kernels, rules, schedules, placements, configs, models, counters", command_list},
+    {"topo", "the machine as hwloc sees it, and the placements that follow from it", command_topo},
+    {"doctor", "what about this machine will disturb a measurement, and how to mend it", command_doctor},
+    {"peak", "measured ceilings: FLOP/s per dtype and ISA, GB/s per memory level, per placement", command_peak},
+    {"show", "a results file as the table that run printed; one point whole", command_show},
+    {"export", "results as csv, json, jsonl or markdown", command_export},
+    {"merge", "results files of several machines as one", command_merge},
+};
+const size_t command_count = sizeof commands / sizeof commands[0];
+
+/* What the shell's completion and the build ask for; no user types them. */
+static const struct command hidden_commands[] = {
+    {"@complete", NULL, command_complete},
+    {"@man", NULL, command_man},
+};
+
+const struct command *command_find(const char *name)
+{
+    for (size_t c = 0; c < command_count; c++) {
+        if (strcmp(name, commands[c].name) == 0)
+            return &commands[c];
+    }
+    for (size_t c = 0; c < sizeof hidden_commands / sizeof hidden_commands[0]; c++) {
+        if (strcmp(name, hidden_commands[c].name) == 0)
+            return &hidden_commands[c];
+    }
+    return NULL;
+}
