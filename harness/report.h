@@ -96,9 +96,11 @@ void report_write(const struct report *report, FILE *file);
 
 /* ---- sections: each writes what stands below its heading, which report_write has written ---- */
 
-/* report_headline.c, report_heat.c, report_checks.c, report_table.c, report_method.c, report_compare.c */
+/* report_headline.c, report_heat.c, report_phases.c, report_checks.c, report_table.c, report_method.c,
+ * report_compare.c */
 void report_headline(const struct report *report, FILE *page);
 void report_heat_map(const struct report *report, FILE *page);
+void report_phases(const struct report *report, FILE *page); /* nothing where no record tells phases */
 void report_correctness(const struct report *report, FILE *page);
 void report_records(const struct report *report, FILE *page);
 void report_method(const struct report *report, FILE *page);

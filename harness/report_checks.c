@@ -115,7 +115,7 @@ static void put_check(const struct report *report, const struct check *check, FI
     put_error(check, page);
     fputs("<td class=\"long\">", page);
     if (check->worst != REPORT_NONE)
-        html_text(page, report_short_problem(report, report->records[check->worst].problem));
+        report_problem(report, report->records[check->worst].problem, page);
 }
 
 static void put_table(const struct report *report, const struct checks *checks, FILE *page)
@@ -149,7 +149,8 @@ static void put_wrong(const struct report *report, FILE *page)
             continue;
         fputs("\n<tr><td>", page);
         report_who(record, page);
-        html_cell(page, report_short_problem(report, record->problem));
+        fputs("<td class=\"long\">", page);
+        report_problem(report, record->problem, page);
         html_cell(page, json_get_string(record->json, "reason", "no reason recorded"));
     }
     if (count > 0)

@@ -203,7 +203,7 @@ static void put_times(const struct report *report, const struct row *row, bool w
 static void put_problem(const struct report *report, long record, FILE *page)
 {
     fputs("<td class=\"long\">", page);
-    html_text(page, report_short_problem(report, report->records[record].problem));
+    report_problem(report, report->records[record].problem, page);
 }
 
 static void put_best(const struct report *report, FILE *page)

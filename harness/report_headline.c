@@ -21,6 +21,7 @@ struct verdict {
     size_t problems, noisy;
     size_t winner, wins;          /* the kernel that is fastest most often */
     double least_lead, most_lead; /* over the next kernel; NaN: it had no rival */
+    size_t level;                 /* wins where its 95 % interval meets that of the next kernel */
     double roof, roof_least, roof_most;
 };
 
@@ -62,6 +63,12 @@ static void count_winner(const struct verdicts *verdicts, struct verdict *verdic
     free(wins);
 }
 
+/* A median below another one says nothing where their intervals meet. */
+static bool intervals_meet(const struct report_record *first, const struct report_record *second)
+{
+    return json_get_number(first->json, "ci95_high_ns", NAN) >= json_get_number(second->json, "ci95_low_ns", NAN);
+}
+
 /* Leads of the winner where it won. */
 static void measure_lead(const struct verdicts *verdicts, struct verdict *verdict)
 {
@@ -75,6 +82,8 @@ static void measure_lead(const struct verdicts *verdicts, struct verdict *verdic
                       report_median(&verdicts->report->records[contest->first]);
         verdict->least_lead = fmin(verdict->least_lead, lead);
         verdict->most_lead = fmax(verdict->most_lead, lead);
+        verdict->level +=
+            intervals_meet(&verdicts->report->records[contest->first], &verdicts->report->records[contest->second]);
     }
 }
 
@@ -172,6 +181,8 @@ static void put_fastest(const struct verdicts *verdicts, FILE *page)
             fputs("; ", page);
             put_lead(verdict, page);
             fputs(" the next kernel", page);
+            if (verdict->level > 0)
+                fprintf(page, "; level with it on %zu: the 95 %% intervals meet", verdict->level);
         }
         fputs(")", page);
     }
@@ -268,6 +279,8 @@ static void put_verdict_table(const struct verdicts *verdicts, FILE *page)
             fputs("no rival", page);
         else
             put_lead(verdict, page);
+        if (verdict->level > 0)
+            fprintf(page, " (%zu level)", verdict->level);
         fputs("<td>", page);
         put_roof_range(verdict, page);
         if (verdict->noisy > 0)

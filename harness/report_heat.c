@@ -54,7 +54,7 @@ static size_t put_row(const struct map *map, size_t begin, FILE *page)
     const size_t problem = report->records[map->order[begin]].problem;
     size_t at = begin;
     fputs("\n<tr><th scope=\"row\">", page);
-    html_text(page, report_short_problem(report, problem));
+    report_problem(report, problem, page);
     for (size_t kernel = 0; kernel < report->kernel_count; kernel++) {
         size_t bad = 0, first = at;
         for (; at < map->end && report->records[map->order[at]].problem == problem &&

@@ -51,6 +51,20 @@ void html_lines(FILE *page, const char *text)
     }
 }
 
+void html_sizes(FILE *page, const char *sizes)
+{
+    for (const char *at = sizes; at && *at; at++) {
+        bool is_gap = at[0] == ' ' && at[1] == ' ';
+        if (is_gap)
+            fputc(' ', page);
+        else if (*at == ' ')
+            fputs("&nbsp;", page);
+        else
+            put_byte(page, *at);
+        at += is_gap;
+    }
+}
+
 void html_format(FILE *page, const char *format, ...)
 {
     char *text = NULL;

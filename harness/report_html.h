@@ -12,6 +12,8 @@
 void html_text(FILE *page, const char *text);
 /* The same, but newlines stay: for <pre>. */
 void html_lines(FILE *page, const char *text);
+/* What record_sizes writes: lines break at its double spaces alone. */
+void html_sizes(FILE *page, const char *sizes);
 /* html_text of a formatted text. */
 void html_format(FILE *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -36,7 +36,7 @@ static void put_value(FILE *page, const json_t *value)
     } else if (json_is_string(value)) {
         html_text(page, json_string_value(value));
     } else if (json_is_boolean(value)) {
-        fputs(json_is_true(value) ? "on" : "off", page);
+        fputs(json_is_true(value) ? "yes" : "no", page);
     } else {
         char *text = json_dumps(value, JSON_LINE_FLAGS | JSON_ENCODE_ANY);
         html_text(page, text);

@@ -91,6 +91,11 @@ const char *report_short_problem(const struct report *report, size_t problem)
     return sizes ? sizes + 2 : whole;
 }
 
+void report_problem(const struct report *report, size_t problem, FILE *page)
+{
+    html_sizes(page, report_short_problem(report, problem));
+}
+
 void report_who(const struct report_record *record, FILE *page)
 {
     const json_t *json = record->json;

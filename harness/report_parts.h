@@ -31,6 +31,9 @@ double report_median(const struct report_record *record);
 
 /* "S 128  D 64 ...", the problem without rule and dtype where all records have the same. Borrowed from the report. */
 const char *report_short_problem(const struct report *report, size_t problem);
+/* The same, escaped; lines break between sizes, not between a size and its figure. */
+void report_problem(const struct report *report, size_t problem, FILE *page);
+
 /* Parts of the headline. */
 void report_portrait(const struct report *report, FILE *page); /* the machines, what was run on them */
 void report_warnings(const struct report *report, FILE *page); /* noise, wrong and failed points, rough runs */

@@ -154,9 +154,9 @@ static const struct column columns[] = {
     {"problem", "problem", "text", 2, put_problem},
     {"dtype", "dtype", "text", 2, put_text},
     {"kernel", "kernel", "text", 2, put_text},
-    {"schedule", "schedule", "text", 1, put_text},
-    {"threads", "threads", "count", 1, put_figure},
-    {"placement", "placement", "text", 1, put_text},
+    {"schedule", "sched", "text", 1, put_text},
+    {"threads", "thr", "count", 2, put_figure},
+    {"placement", "place", "text", 1, put_text},
     {"median_ns", "time", "time", 2, put_time},
     {"ci_half", "± %", "rough", 1, put_half_interval},
     {"gflops", "GFLOP/s", "number", 1, put_figure},
@@ -338,7 +338,7 @@ static void put_plain_text(const struct report *report, const struct report_reco
         html_text(page, report->sources[record->source].label);
     } else if (strcmp(column->key, "problem") == 0) {
         char *sizes = record_sizes(record->json);
-        html_text(page, sizes);
+        html_sizes(page, sizes);
         free(sizes);
     } else if (strcmp(column->key, "status") == 0) {
         html_text(page, record->status == RECORD_OK && record->noisy ? "noisy" : record_status_name(record->status));

@@ -57,7 +57,8 @@ static void put_points(const struct report *report, FILE *page, bool (*test)(con
         named++;
         fputs("\n<li>", page);
         report_who(record, page);
-        html_format(page, ": %s", report_short_problem(report, record->problem));
+        fputs(": ", page);
+        report_problem(report, record->problem, page);
         if (report->source_count > 1)
             html_format(page, " (%s)", report->sources[record->source].label);
         if (with_reason)

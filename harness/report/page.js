@@ -185,7 +185,7 @@
     opener.append(button);
     row.append(opener);
     visible.forEach(function (column) {
-      row.append(make('td', shown(column, index), { 'class': (column.kind === 'text' ? '' : 'figure') + (column.shown === 1 ? ' roomy' : '') + (column.key === 'problem' ? ' long' : column.key === 'label' ? '' : ' short') }));
+      row.append(make('td', column.key === 'problem' ? shown(column, index).replace(/(\S) (?=\S)/g, '$1\u00a0') : shown(column, index), { 'class': (column.kind === 'text' ? '' : 'figure') + (column.shown === 1 ? ' roomy' : '') + (column.key === 'problem' ? ' long' : column.key === 'label' ? '' : ' short') }));
     });
     var cell = make('td', null, { 'class': 'command' });
     commandInto(cell, index);
