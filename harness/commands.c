@@ -14,6 +14,7 @@ const struct command commands[] = {
     {"doctor", "what about this machine will disturb a measurement, and how to mend it", command_doctor},
     {"peak", "measured ceilings: FLOP/s per dtype and ISA, GB/s per memory level, per placement", command_peak},
     {"show", "a results file as the table that run printed; one point whole", command_show},
+    {"report", "one self-contained HTML page from results files", command_report},
     {"export", "results as csv, json, jsonl or markdown", command_export},
     {"merge", "results files of several machines as one", command_merge},
 };
