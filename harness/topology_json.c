@@ -143,6 +143,20 @@ static int nodes_without_cpus(const struct topology *topology)
     return count;
 }
 
+/* [[OS indices of a core's usable PUs]] in logical order; null where hwloc tells of no cores. */
+static json_t *core_cpus(const struct topology *topology)
+{
+    if (hwloc_get_nbobjs_by_type(topology->hwloc, HWLOC_OBJ_CORE) <= 0)
+        return json_null();
+    json_t *list = json_array();
+    for (int i = 0; i < topology->pu_count; i++) {
+        if (topology->pus[i].sibling == 0)
+            json_array_append_new(list, json_array());
+        json_array_append_new(json_array_get(list, json_array_size(list) - 1), json_integer(topology->pus[i].os));
+    }
+    return list;
+}
+
 /* {min, max} usable PUs of a core; null where hwloc tells of no cores. */
 static json_t *pus_per_core(const struct topology *topology)
 {
@@ -174,6 +188,7 @@ json_t *topology_to_json(const struct topology *topology)
                   nodes_without_cpus(topology), "l3_domains", topology_domain_count(topology, HWLOC_OBJ_L3CACHE),
                   "cores", topology->core_count, "pus", topology->pu_count);
     json_object_set_new(object, "pus_per_core", pus_per_core(topology));
+    json_object_set_new(object, "core_cpus", core_cpus(topology));
     json_object_set_new(object, "this_system", json_boolean(topology->this_system));
     json_object_set_new(object, "cpu_quota", topology->cpu_quota > 0 ? json_real(topology->cpu_quota) : json_null());
     json_object_set_new(object, "allowed_pus", pus_of(topology->usable));
