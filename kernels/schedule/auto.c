@@ -10,12 +10,15 @@
  *   3. Few queries, all sequences equally long, and the same number of pieces for every thread: bh, whose threads meet
  *      the same heads in each call.
  *   4. Else bhq.
+ *
+ * A product of matrices has no keys to cut: on more than one thread it is bh where there are at least 16 matrices for
+ * each thread, as many for each, and bhq elsewhere.
  */
 #include "schedule.h"
 
 #include <stdbool.h>
 
-enum { QUERY_BLOCK = 64, LEAST_KEYS_A_THREAD = 256 };
+enum { QUERY_BLOCK = 64, LEAST_KEYS_A_THREAD = 256, LEAST_MATRICES_A_THREAD = 16 };
 
 /* Threads that work on one piece under splitkv. */
 static int64_t sharing(int64_t pieces, int threads)
@@ -36,6 +39,11 @@ const struct attn_schedule *attn_schedule_choose(const struct attn_kernel *kerne
 {
     if (threads == 1)
         return &attn_schedule_serial;
+    if (problem->rule == ATTN_MATMUL) {
+        const int64_t matrices = problem->B * problem->H;
+        const bool even = matrices >= (int64_t)threads * LEAST_MATRICES_A_THREAD && matrices % threads == 0;
+        return even ? &attn_schedule_bh : &attn_schedule_bhq;
+    }
     const bool few_queries = problem->S_q < QUERY_BLOCK;
     const int64_t blocks = (problem->S_q + QUERY_BLOCK - 1) / QUERY_BLOCK;
     const int64_t pieces = problem->B * (few_queries ? problem->H_kv : problem->H * blocks);

@@ -2,7 +2,8 @@
  *
  * bh: batch x head over the threads, in contiguous shares that are the same for every call, so that a head's keys and
  * values stay in the cache of the core that had them before. A group of query heads that shares a key head stays
- * together where the kernel asks for it. Fewer heads than threads leave threads idle: that is what bhq is for.
+ * together where the kernel asks for it. Fewer heads than threads leave threads idle, as one product of matrices
+ * does: that is what bhq is for.
  */
 #include "team.h"
 

@@ -9,7 +9,9 @@ static int run(const struct attn_job *job)
 {
     struct attn_job alone = *job;
     alone.threads = 1;
-    struct attn_cut cut = attn_cut_make(job->problem, job->plan, job->problem->S_q, false);
+    struct attn_cut cut = job->problem->rule == ATTN_MATMUL
+                              ? attn_cut_matmul(job->problem, job->plan, 1)
+                              : attn_cut_make(job->problem, job->plan, job->problem->S_q, false);
     return attn_team_run(&alone, &cut, false);
 }
 

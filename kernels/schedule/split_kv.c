@@ -212,6 +212,8 @@ static const char *refuse(const struct attn_kernel *kernel, const struct attn_pr
 {
     const uint64_t needed = ATTN_CAP_PARTIAL | ATTN_CAP_SPLIT_KEYS;
     const char *reason = attn_team_refuse(kernel, problem, threads);
+    if (!reason && problem->rule == ATTN_MATMUL)
+        reason = "splitkv is for attention: matmul has no keys";
     if (!reason && (kernel->caps & needed) != needed)
         reason = "the kernel can't do a part of the keys";
     if (!reason && (problem->flags & ATTN_FLAG_WEIGHTS))

@@ -16,36 +16,82 @@ struct team {
     _Atomic int arrived; /* threads that have done all their tasks */
 };
 
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The smallest multiple of the grain, 0 excepted, that is at least x. */
+static int64_t whole_grains(int64_t x, int64_t grain)
+{
+    return x > grain ? ceil_div(x, grain) * grain : grain;
+}
+
+static void count_tasks(const struct attn_problem *problem, struct attn_cut *cut)
+{
+    cut->batch_blocks = ceil_div(problem->B, cut->batch_block);
+    cut->head_groups = ceil_div(problem->H, cut->head_grain);
+    cut->q_blocks = ceil_div(problem->S_q, cut->q_block);
+    cut->tasks = cut->batch_blocks * cut->head_groups * cut->q_blocks * cut->k_blocks;
+}
+
 struct attn_cut attn_cut_make(const struct attn_problem *problem, const struct attn_plan *plan, int64_t q_block,
                               bool late_blocks_first)
 {
-    struct attn_cut cut = {.late_blocks_first = late_blocks_first};
-    cut.head_grain = plan->head_grain;
-    cut.head_groups = (problem->H + cut.head_grain - 1) / cut.head_grain;
-    cut.q_block = (q_block + plan->q_grain - 1) / plan->q_grain * plan->q_grain;
-    if (cut.q_block < plan->q_grain)
-        cut.q_block = plan->q_grain;
-    cut.q_blocks = (problem->S_q + cut.q_block - 1) / cut.q_block;
-    cut.tasks = problem->B * cut.head_groups * cut.q_blocks;
+    struct attn_cut cut = {
+        .batch_block = 1,
+        .head_grain = plan->head_grain,
+        .q_block = whole_grains(q_block, plan->q_grain),
+        .k_block = problem->S_kv,
+        .k_blocks = 1,
+        .late_blocks_first = late_blocks_first,
+    };
+    count_tasks(problem, &cut);
+    return cut;
+}
+
+struct attn_cut attn_cut_matmul(const struct attn_problem *problem, const struct attn_plan *plan, int64_t wanted)
+{
+    const int64_t M = problem->S_q, N = problem->S_kv, matrices = problem->B * problem->H;
+    struct attn_cut cut = attn_cut_make(problem, plan, M, false);
+    if (matrices == 0)
+        return cut;
+    if (problem->B >= wanted) {
+        cut.batch_block = problem->B / wanted;
+        cut.head_grain = problem->H;
+    } else if (matrices >= wanted) {
+        cut.head_grain = whole_grains(matrices / wanted, plan->head_grain);
+    } else {
+        const int64_t pieces = ceil_div(wanted, matrices);
+        cut.k_block = whole_grains(ceil_div(N, pieces), plan->k_grain);
+        cut.k_blocks = N > 0 ? ceil_div(N, cut.k_block) : 1;
+        cut.q_block = whole_grains(ceil_div(M, ceil_div(pieces, cut.k_blocks)), plan->q_grain);
+    }
+    count_tasks(problem, &cut);
     return cut;
 }
 
 struct attn_span attn_cut_span(const struct attn_problem *problem, const struct attn_cut *cut, int64_t task)
 {
-    const int64_t groups = problem->B * cut->head_groups;
-    const int64_t group = cut->late_blocks_first ? task % groups : task / cut->q_blocks;
-    const int64_t block = cut->late_blocks_first ? cut->q_blocks - 1 - task / groups : task % cut->q_blocks;
-    const int64_t b = group / cut->head_groups, h0 = group % cut->head_groups * cut->head_grain;
-    const int64_t h1 = h0 + cut->head_grain, q0 = block * cut->q_block, q1 = q0 + cut->q_block;
+    const int64_t groups = cut->batch_blocks * cut->head_groups, blocks = cut->q_blocks * cut->k_blocks;
+    const int64_t group = cut->late_blocks_first ? task % groups : task / blocks;
+    const int64_t block = cut->late_blocks_first ? cut->q_blocks - 1 - task / groups : task % blocks;
+    const int64_t b0 = group / cut->head_groups * cut->batch_block, h0 = group % cut->head_groups * cut->head_grain;
+    const int64_t q0 = block % cut->q_blocks * cut->q_block, k0 = block / cut->q_blocks * cut->k_block;
     return (struct attn_span){
-        .b0 = b,
-        .b1 = b + 1,
+        .b0 = b0,
+        .b1 = least(b0 + cut->batch_block, problem->B),
         .h0 = h0,
-        .h1 = h1 < problem->H ? h1 : problem->H,
+        .h1 = least(h0 + cut->head_grain, problem->H),
         .q0 = q0,
-        .q1 = q1 < problem->S_q ? q1 : problem->S_q,
-        .k0 = 0,
-        .k1 = problem->S_kv,
+        .q1 = least(q0 + cut->q_block, problem->S_q),
+        .k0 = k0,
+        .k1 = least(k0 + cut->k_block, problem->S_kv),
         .split = 0,
     };
 }

@@ -10,17 +10,26 @@
 
 #include "schedule.h"
 
-/* The last phase as numbered tasks, each one batch entry x head_grain heads x q_block query rows x all keys. */
+/* The last phase as numbered tasks, each one batch entry x head_grain heads x q_block query rows x all keys; of a
+ * product of matrices batch_block entries x head_grain heads x q_block rows x k_block columns. */
 struct attn_cut {
-    int64_t head_grain, head_groups; /* heads a task; tasks over the heads (the last may have fewer) */
-    int64_t q_block, q_blocks;       /* query rows a task; tasks over the query rows (the last may have fewer) */
-    int64_t tasks;                   /* in all */
+    int64_t batch_block, batch_blocks; /* batch entries a task; tasks over them (the last of each may have fewer) */
+    int64_t head_grain, head_groups;   /* heads a task; tasks over the heads */
+    int64_t q_block, q_blocks;         /* query rows a task; tasks over the query rows */
+    int64_t k_block, k_blocks;         /* columns a task; tasks over the columns. Attention: all keys, 1 */
+    int64_t tasks;                     /* in all */
     bool late_blocks_first; /* the last query block of every head, then the one before ...; else head by head */
 };
 
 /* q_block: rounded up to a multiple of the kernel's q_grain. */
 struct attn_cut attn_cut_make(const struct attn_problem *problem, const struct attn_plan *plan, int64_t q_block,
                               bool late_blocks_first);
+
+/* A product of matrices in about `wanted` tasks of equal size: whole matrices, several a task where there are more of
+ * them; else cut by columns, since each task reads, or packs, its columns of the right operand once, and by rows only
+ * where columns are too few. Blocks are multiples of the kernel's grains. */
+struct attn_cut attn_cut_matmul(const struct attn_problem *problem, const struct attn_plan *plan, int64_t wanted);
+
 struct attn_span attn_cut_span(const struct attn_problem *problem, const struct attn_cut *cut, int64_t task);
 
 /* What the team does in the last phase, and what behind it. */
