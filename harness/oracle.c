@@ -30,7 +30,7 @@ static double projected_pair(double D, double D_v)
 
 static struct shape shape_of(const struct attn_problem *p)
 {
-    enum { TANH_COST = 8 };
+    enum { TANH_COST = 16 };
     double keys = (double)p->S_kv, D = (double)p->D, D_v = (double)p->D_v, hidden = (double)p->hidden;
     double H = (double)p->H, H_kv = (double)p->H_kv, model = (double)p->model_dim, model_v = (double)p->model_dim_v;
     double out = (double)p->out_dim, input = (double)p->input_dim, key_dim = (double)p->key_dim;
@@ -124,7 +124,8 @@ static int choose_rows(const struct attn_problem *problem, const struct shape *s
     full = full || (S_q <= 2 && entries == B);
     int64_t ends = 2 * heads;
     if (!full) {
-        double extra = (budget_flops - (double)entries * shape->entry_cost) / shape->row_cost - (double)ends;
+        double left = fmax(budget_flops - (double)entries * shape->entry_cost, budget_flops / 2);
+        double extra = left / shape->row_cost - (double)ends;
         count = ends + (extra > 0 ? (int64_t)fmin(extra, (double)all) : 0);
     }
     int64_t *row = malloc((size_t)(count + 1) * sizeof *row);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The float64 reference for scaled dot-product attention and the error bounds that results are held against.
+ * The float64 reference for all rules and the error bounds that results are held against.
  *
- * The error model. u = 2^-24 is the unit roundoff of f32, which kernels accumulate in; the oracle sees the inputs as
- * rounded to the dtype, so their rounding is no error. A rounding error is modelled as independent, zero-mean and
- * uniform within u relative to the value rounded: variance u^2/3 (Higham and Mary, "A new approach to probabilistic
- * rounding error analysis", SISC 2019). A sum of n terms errs by what its partial sums are rounded by, not by sqrt(n)
- * times the sum of magnitudes (Higham and Mary, "Sharper probabilistic backward error analysis ... with random data",
- * SISC 2020). The order of summation is the kernel's own, so both are counted: the partial sums S_k in natural order,
- * and their expectation if the terms t_k were summed in random order, E S_k^2 <= (k/n)^2 (sum t)^2 + (k/n)(1 - k/n) sum
- * t^2, hence sum_k E S_k^2 <= n/3 (sum t)^2 + n/6 sum t^2. Blocks, lanes and trees have fewer and smaller partial sums.
+ * The error model of scaled dot product; the other rules are below. u = 2^-24 is the unit roundoff of f32, which
+ * kernels accumulate in; the oracle sees the inputs as rounded to the dtype, so their rounding is no error. A rounding
+ * error is modelled as independent, zero-mean and uniform within u relative to the value rounded: variance u^2/3
+ * (Higham and Mary, "A new approach to probabilistic rounding error analysis", SISC 2019). A sum of n terms errs by
+ * what its partial sums are rounded by, not by sqrt(n) times the sum of magnitudes (Higham and Mary, "Sharper
+ * probabilistic backward error analysis ... with random data", SISC 2020). The order of summation is the kernel's own,
+ * so both are counted: the partial sums S_k in natural order, and their expectation if the terms t_k were summed in
+ * random order, E S_k^2 <= (k/n)^2 (sum t)^2 + (k/n)(1 - k/n) sum t^2, hence sum_k E S_k^2 <= n/3 (sum t)^2 + n/6 sum
+ * t^2. Blocks, lanes and trees have fewer and smaller partial sums.
  *
  * Score s_j = bias + cap tanh(scale q.k_j / cap), with x_j = scale q.k_j, m the row's maximum:
  *   Var ds_j = u^2/3 [ scale^2 (sum_k S_k^2 + D/3 (q.k)^2 + (D/6 + 2) sum_d (q_d k_d)^2)   product, folded scale
@@ -45,6 +46,36 @@
  *
  * Where f32 may overflow on the way to a finite result, or a NaN behind an explicit mask may leak, the bound is
  * infinite.
+ *
+ * Linear stage y_n = sum_k x_k w_nk + c_n (matmul, projections, output; the c are f32 and exact). Its own rounding is
+ * that of a sum of n = K + 1 terms as above: u^2/3 [ sum_k S_k^2 + (n/3 + 1) y^2 + n/6 (sum_k (x_k w_k)^2 + c^2) +
+ * sum_k (x_k w_k)^2 ], c first, last or between. Errors of x are independent between its columns and add sum_k w_nk^2
+ * Var x_k. What is kept between stages (projected q, k, v; applied) is stored in the problem's dtype, unit u_d: +
+ * u_d^2/3 y^2. A result takes 1.5 u_d |y| as coherent instead. Two kinds of dependence are looked for: columns of y
+ * with equal weights and bias err alike: m of them count as independent with m times their variance, which is enough
+ * for any weighted sum of them, since (sum_i a_i)^2 <= m sum_i a_i^2; equal terms |x_k w_nk| are rounded alike (f32
+ * only): where more than sqrt(K) of both x and w_n repeat, a share f, up to f u (K/2 + 2) sum_k |x_k w_nk|, the bound
+ * for any order of equal terms, as uniformly distributed.
+ *
+ * Attention of projected q, k, v with variances Var q_d, Var k_jd, Var v_jd (g_jd = scale k_jd, or for additive g_jd =
+ * u_d (1 - tanh^2), the derivative of the score):
+ *   Var ds_j += scale^2 sum_d (q_d^2 + Var q_d) Var k_jd                                   independent between keys
+ *   q's error moves all scores of the row together: ds_j = sum_d g_jd dq_d, so do = sum_d dq_d sum_j p_j g_jd (v_j -
+ * o): sum_d Var q_d (sum_j p_j g_jd (v_j - o))^2 joins the first term of do before it is capped by V's range. Features
+ *     are taken together in SKETCH groups with random signs, which keeps the expectation of the square
+ *   V's: + sum_j p_j^2 Var v_j
+ * Keys with equal inputs have equal errors: those of their scores are added as magnitudes, sum_j p_j sd(ds_j) |v_j -
+ * o|, those of their values with the sum of their p. Weights take q's part as magnitudes: sd_j + sum_i p_i sd_i.
+ *
+ * Additive score s_j = sum_d u_d tanh(q_d + k_jd): the sum as a dot product's, tanh with an absolute error of up to 4u
+ * (4 ulp of results above 1/2), the argument rounded once:
+ *   Var ds_j = u^2/3 [ sum_d S_d^2 + D/3 s^2 + (D/6 + 2) sum_d (u_d tanh)^2 + 4^2 sum_d u_d^2 + sum_d g_jd^2 (q_d +
+ * k_jd)^2
+ *                      + 3 s^2 + 3 (s-m)^2 ] + sum_d g_jd^2 Var k_jd
+ *
+ * Concat is scaled dot product of exact operands (keys: rows of w, bias: w_bias). Behind attention, a linear stage
+ * takes `applied` column by column with the variance of do, coherent parts squared into it, but for the relative error
+ * that a head's columns share (row sum, division, P rounded alike): Var rel_h times (the head's part of y)^2.
  */
 #ifndef HARNESS_ORACLE_H
 #define HARNESS_ORACLE_H
@@ -76,9 +107,10 @@ struct oracle {
 /* Which rows: all if their multiplications (S_kv*(D+D_v) a row of scaled dot product) are at most budget_flops, else
  * first and last row of every head and seeded rows rotated over block edges (multiples of 16 and 64, and their
  * neighbours) until the budget is reached. Projections of K and V are needed for any row of a batch entry: where they
- * would take more than half the budget, rows come from some of the batch entries only, first and last among them.
- * Inputs: args of the problem, already rounded to its dtype, params as kernels/layers/layer.h orders them; nothing of
- * them is kept. threads: how many OpenMP threads may be used. -ENOMEM with message. */
+ * would take more than half the budget, rows come from some of the batch entries only, first and last among them, and
+ * have half the budget to themselves. Inputs: args of the problem, already rounded to its dtype, params as
+ * kernels/layers/layer.h orders them; nothing of them is kept. threads: how many OpenMP threads may be used. -ENOMEM
+ * with message. */
 int oracle_create(const struct attn_problem *problem, const struct attn_args *inputs, uint64_t seed,
                   double budget_flops, int threads, struct oracle *oracle, struct error *error);
 void oracle_destroy(struct oracle *oracle);

@@ -11,25 +11,29 @@
 #include "../kernels/layers/layer.h"
 #include "oracle_stage.h"
 
+/* Two stages behind each other at most: one of self_attention's matrices, then a projection of multi_head. */
+struct projection {
+    const struct attn_tensor *tensor; /* q, k or v */
+    struct linear linear[2];
+    int64_t columns[2];
+    double *alike[2];
+    int stages;
+};
+
+enum { QUERIES, KEYS, VALUES, PROJECTIONS };
+
 struct layer {
     const struct attn_problem *problem, *heads; /* the whole; its attention */
     const struct attn_args *inputs;
     const struct attn_tensor *param; /* of multi_head; NULL: SINGLE */
     struct oracle *oracle;
     int threads;
+    struct projection projections[PROJECTIONS];
     bool self, finite;
     double largest_query;
 };
 
-/* Two stages behind each other at most: one of self_attention's matrices, then a projection of multi_head. */
-struct projection {
-    const struct attn_tensor *tensor; /* q, k or v */
-    struct linear linear[2];
-    int64_t columns[2];
-    int stages;
-};
-
-static struct projection projection_of(const struct layer *layer, int which)
+static int create_projection(const struct layer *layer, int which, struct projection *projection)
 {
     const struct attn_problem *p = layer->problem;
     const struct attn_args *inputs = layer->inputs;
@@ -37,19 +41,27 @@ static struct projection projection_of(const struct layer *layer, int which)
                                            layer->self ? &inputs->q : &inputs->v};
     const int64_t inner[] = {p->model_dim, p->model_dim, p->model_dim_v};
     const int64_t outer[] = {p->H * p->D, p->H_kv * p->D, p->H_kv * p->D_v};
-    struct projection projection = {.tensor = tensors[which]};
+    *projection = (struct projection){.tensor = tensors[which]};
     if (layer->self) {
-        projection.linear[0] =
+        projection->linear[0] =
             (struct linear){.weights = &inputs->param[ATTN_SELF_W_Q + which], .k_by_n = true, .dtype = p->dtype};
-        projection.columns[projection.stages++] = inner[which];
+        projection->columns[projection->stages++] = inner[which];
     }
     if (layer->param) {
         const struct attn_tensor *weights = &layer->param[ATTN_LAYER_W_Q + 2 * which];
-        projection.linear[projection.stages] =
+        projection->linear[projection->stages] =
             (struct linear){.weights = weights, .dtype = p->dtype, .bias = weights[1].data};
-        projection.columns[projection.stages++] = outer[which];
+        projection->columns[projection->stages++] = outer[which];
     }
-    return projection;
+    for (int s = 0; s < projection->stages; s++) {
+        projection->alike[s] = oracle_doubles(projection->columns[s], 1);
+        if (!projection->alike[s])
+            return -ENOMEM;
+        int64_t K = s > 0 ? projection->columns[s - 1] : projection->tensor->size[3];
+        linear_alike(&projection->linear[s], K, projection->columns[s], projection->alike[s]);
+        projection->linear[s].alike = projection->alike[s];
+    }
+    return 0;
 }
 
 /* Given rows (or count rows from first) of batch entry b, projected and stored. */
@@ -66,7 +78,7 @@ static int project(const struct layer *layer, const struct projection *projectio
         estimate_destroy(&x);
         if (code < 0)
             break;
-        estimate_store(y, dtype);
+        estimate_store(&projection->linear[s], y);
         if (s + 1 < projection->stages) {
             x = *y;
             *y = (struct estimate){0};
@@ -125,17 +137,18 @@ static int entry_create(const struct layer *layer, struct entry *entry)
 static int project_entry(const struct layer *layer, struct entry *entry)
 {
     enum attn_dtype dtype = layer->problem->dtype;
-    const struct projection q = projection_of(layer, 0), k = projection_of(layer, 1), v = projection_of(layer, 2);
+    const struct projection *q = &layer->projections[QUERIES], *k = &layer->projections[KEYS];
+    const struct projection *v = &layer->projections[VALUES];
     int64_t keys = entry->hi - entry->lo;
-    int code = find_twins(k.tensor, dtype, entry->b, 0, entry->lo, entry->hi, entry->k_tied, NULL);
+    int code = find_twins(k->tensor, dtype, entry->b, 0, entry->lo, entry->hi, entry->k_tied, NULL);
     if (code == 0)
-        code = find_twins(v.tensor, dtype, entry->b, 0, entry->lo, entry->hi, NULL, entry->v_twin);
+        code = find_twins(v->tensor, dtype, entry->b, 0, entry->lo, entry->hi, NULL, entry->v_twin);
     if (code == 0)
-        code = project(layer, &q, entry->b, layer->oracle->i + entry->first, 0, entry->end - entry->first, &entry->q);
+        code = project(layer, q, entry->b, layer->oracle->i + entry->first, 0, entry->end - entry->first, &entry->q);
     if (code == 0)
-        code = project(layer, &k, entry->b, NULL, entry->lo, keys, &entry->k);
+        code = project(layer, k, entry->b, NULL, entry->lo, keys, &entry->k);
     if (code == 0)
-        code = project(layer, &v, entry->b, NULL, entry->lo, keys, &entry->v);
+        code = project(layer, v, entry->b, NULL, entry->lo, keys, &entry->v);
     return code;
 }
 
@@ -171,8 +184,29 @@ static int output_ranges(const struct layer *layer, const struct linear *linear,
     return code;
 }
 
-static int put_out(const struct layer *layer, const struct entry *entry)
+/* Heads and columns of `applied` whose values err alike do so themselves; see estimate_store. */
+static void count_alike(const struct layer *layer, struct entry *entry)
 {
+    const struct attn_problem *p = layer->problem;
+    const struct projection *values = &layer->projections[VALUES];
+    const double *alike = values->alike[values->stages - 1];
+    int64_t group = p->H / p->H_kv, D_v = p->D_v, joined = p->H * D_v;
+    for (int64_t r = 0; r < entry->applied.rows; r++)
+        for (int64_t h = 0; h < p->H; h++) {
+            double most = 1;
+            for (int64_t d = 0; d < D_v; d++) {
+                double count = alike[h / group * D_v + d];
+                if (count > 1)
+                    entry->applied.variance[r * joined + h * D_v + d] *= count * (double)group;
+                most = fmax(most, count * (double)group / (double)D_v);
+            }
+            entry->relative[r * p->H + h] *= most;
+        }
+}
+
+static int put_out(const struct layer *layer, struct entry *entry)
+{
+    count_alike(layer, entry);
     struct linear linear = output_of(layer, entry);
     struct oracle *oracle = layer->oracle;
     int64_t N = layer->problem->out_dim, at = entry->first * N;
@@ -243,11 +277,11 @@ static void look_at_inputs(struct layer *layer, int params)
         bool bias = place >= 0 && place % 2 == 1; /* each matrix of multi_head is followed by its bias */
         layer->finite = tensor_finite(&inputs->param[i], bias ? ATTN_F32 : dtype, false, &ignored) && layer->finite;
     }
-    const struct projection q = projection_of(layer, 0);
+    const struct projection *q = &layer->projections[QUERIES];
     int64_t width = inputs->q.size[3];
-    for (int s = 0; s < q.stages; s++) {
-        largest = linear_reach(&q.linear[s], width, q.columns[s], largest);
-        width = q.columns[s];
+    for (int s = 0; s < q->stages; s++) {
+        largest = linear_reach(&q->linear[s], width, q->columns[s], largest);
+        width = q->columns[s];
         layer->finite = layer->finite && largest < dtype_model(dtype).largest;
     }
     layer->largest_query = largest;
@@ -282,14 +316,19 @@ int oracle_layer(const struct attn_problem *problem, const struct attn_args *inp
     double ignored = 0;
     struct attention attention = {
         .problem = &heads, .inputs = inputs, .bias_finite = tensor_finite(&inputs->bias, ATTN_F32, true, &ignored)};
+    int code = 0;
+    for (int which = QUERIES; which < PROJECTIONS && code == 0; which++)
+        code = create_projection(&layer, which, &layer.projections[which]);
     look_at_inputs(&layer, (self ? ATTN_SELF_MATRICES : 0) + (single ? 0 : ATTN_LAYER_PARAMS));
     open_ranges(oracle, problem->B);
-    int code = 0;
     for (int64_t first = 0, end; first < oracle->rows && code == 0; first = end) {
         for (end = first; end < oracle->rows && oracle->b[end] == oracle->b[first];)
             end++;
         code = do_entry(&layer, &attention, oracle->b[first], first, end);
     }
+    for (int which = QUERIES; which < PROJECTIONS; which++)
+        for (int s = 0; s < 2; s++)
+            free(layer.projections[which].alike[s]);
     oracle->inputs_finite = layer.finite && attention.bias_finite;
     return code;
 }

@@ -60,7 +60,7 @@ static void add_products(const double *restrict x, const double *restrict g, con
     *tile = t;
 }
 
-static double weight_at(const struct linear *linear, int64_t n, int64_t k)
+double linear_weight(const struct linear *linear, int64_t n, int64_t k)
 {
     const struct attn_tensor *w = linear->weights;
     int64_t row = linear->k_by_n ? k : n, column = linear->k_by_n ? n : linear->first + k;
@@ -72,7 +72,7 @@ static void pack_weights(const struct linear *linear, int64_t n, int64_t columns
 {
     for (int64_t c = 0; c < TILE_COLUMNS; c++)
         for (int64_t k = k0; k < k1; k++)
-            to[(k - k0) * TILE_COLUMNS + c] = n + c < columns ? weight_at(linear, n + c, k) : 0;
+            to[(k - k0) * TILE_COLUMNS + c] = n + c < columns ? linear_weight(linear, n + c, k) : 0;
 }
 
 /* x, and with a factor w^2 the variance of each term: rounded product, partial sums in random order, error of x. */
@@ -221,12 +221,12 @@ int linear_apply(const struct linear *linear, const struct estimate *x, int thre
                          y);
         scratch_destroy(&scratch);
     }
-    return code;
+    return code < 0 ? code : linear_repeat(linear, x, threads, y);
 }
 
-void estimate_store(struct estimate *y, enum attn_dtype dtype)
+void estimate_store(const struct linear *linear, struct estimate *y)
 {
-    struct dtype_model model = dtype_model(dtype);
+    struct dtype_model model = dtype_model(linear->dtype);
     for (int64_t e = 0; e < y->rows * y->columns; e++) {
         double value = y->value[e], variance = y->variance[e];
         if (!isfinite(value))
@@ -234,7 +234,7 @@ void estimate_store(struct estimate *y, enum attn_dtype dtype)
         variance += model.unit * model.unit / 3 * value * value + model.tiny_out * model.tiny_out;
         if (fabs(value) + ORACLE_LAMBDA * sqrt(variance) >= model.largest)
             variance = INFINITY;
-        y->variance[e] = variance;
+        y->variance[e] = linear->alike ? linear->alike[e % y->columns] * variance : variance;
     }
 }
 

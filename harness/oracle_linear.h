@@ -32,13 +32,24 @@ struct linear {
      * variance is relative[row * parts + part]. NULL: none. */
     int64_t lead, part, parts;
     const double *relative;
+    const double *alike; /* [N] linear_alike's, or NULL: nothing of y is summed by a stage behind this one */
 };
 
 /* y = x w + c and the variance of its error before it is stored. y: created, with variances. -ENOMEM. */
 int linear_apply(const struct linear *linear, const struct estimate *x, int threads, struct estimate *y);
 
-/* What storing in the dtype adds to the variance of y. */
-void estimate_store(struct estimate *y, enum attn_dtype dtype);
+/* Weight k of column n. */
+double linear_weight(const struct linear *linear, int64_t n, int64_t k);
+
+/* Adds to y's variances what terms that repeat bring about; linear_apply does it. -ENOMEM. */
+int linear_repeat(const struct linear *linear, const struct estimate *x, int threads, struct estimate *y);
+
+/* How many columns of y have the weights and bias of column n: they err alike. */
+void linear_alike(const struct linear *linear, int64_t K, int64_t N, double *alike);
+
+/* What storing in the dtype adds to the variance of y; and since (sum of m terms)^2 <= m times the sum of squares, m
+ * columns that err alike count as independent with m times their variance. */
+void estimate_store(const struct linear *linear, struct estimate *y);
 
 /* y as a result: its bound and sigma by the common rule. out, bound, sigma: [rows][columns]. */
 void estimate_finish(const struct estimate *y, enum attn_dtype dtype, double *out, double *bound, double *sigma);

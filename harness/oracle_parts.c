@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fill.h"
 #include "oracle_stage.h"
 
 int estimate_read(const struct attn_tensor *tensor, enum attn_dtype dtype, int64_t b, int64_t h, const int64_t *rows,
@@ -32,15 +31,23 @@ int estimate_read(const struct attn_tensor *tensor, enum attn_dtype dtype, int64
     return 0;
 }
 
-static uint64_t digest_row(const float *row, int64_t width)
+static uint64_t add_digest(uint64_t digest, float x)
 {
-    uint64_t digest = 0;
-    for (int64_t d = 0; d < width; d++) {
-        uint32_t bits;
-        memcpy(&bits, &row[d], sizeof bits);
-        digest = fill_bits(digest, 0, FILL_K, bits);
-    }
-    return digest;
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    digest = (digest ^ bits) * UINT64_C(0x9fb21c651e98df25);
+    return digest ^ digest >> 29;
+}
+
+/* The slot of k's digest: empty slots are -1, the others hold the first number with their digest. */
+static size_t find_slot(int64_t *slot, size_t slots, const uint64_t *digest, int64_t k)
+{
+    size_t at = digest[k] & (slots - 1);
+    while (slot[at] >= 0 && digest[slot[at]] != digest[k])
+        at = (at + 1) & (slots - 1);
+    if (slot[at] < 0)
+        slot[at] = k;
+    return at;
 }
 
 /* Rows with equal digests are taken for equal: of 2^20 rows two collide with probability 2^-25. */
@@ -58,18 +65,15 @@ int find_twins(const struct attn_tensor *tensor, enum attn_dtype dtype, int64_t 
         slot[s] = -1;
     for (int64_t k = 0; k < hi - lo && code == 0; k++) {
         read_row(tensor, dtype, b, h, lo + k, row);
-        digest[k] = digest_row(row, tensor->size[3]);
-        size_t at = digest[k] & (slots - 1);
-        while (slot[at] >= 0 && digest[slot[at]] != digest[k])
-            at = (at + 1) & (slots - 1);
-        bool first = slot[at] < 0;
-        if (first)
-            slot[at] = k;
+        digest[k] = 0;
+        for (int64_t d = 0; d < tensor->size[3]; d++)
+            digest[k] = add_digest(digest[k], row[d]);
+        int64_t first = slot[find_slot(slot, slots, digest, k)];
         if (twin)
-            twin[k] = slot[at];
+            twin[k] = first;
         if (tied) {
-            tied[k] = !first;
-            tied[slot[at]] = tied[slot[at]] || !first;
+            tied[k] = first != k;
+            tied[first] = tied[first] || first != k;
         }
     }
     free(digest);
@@ -102,12 +106,6 @@ bool tensor_finite(const struct attn_tensor *tensor, enum attn_dtype dtype, bool
     return finite;
 }
 
-static double weight_at(const struct linear *linear, int64_t n, int64_t k)
-{
-    return (double)read_element(linear->weights, linear->dtype, linear->b, linear->h, linear->k_by_n ? k : n,
-                                linear->k_by_n ? n : linear->first + k);
-}
-
 void linear_range(const struct linear *linear, int64_t K, const double *low, const double *high, const double *slack,
                   int64_t N, int threads, double *least, double *most, double *tolerance)
 {
@@ -117,7 +115,7 @@ void linear_range(const struct linear *linear, int64_t K, const double *low, con
         double bias = linear->bias ? (double)linear->bias[n] : 0;
         double bottom = bias, top = bias, size = fabs(bias), room = 0;
         for (int64_t k = 0; k < K; k++) {
-            double w = weight_at(linear, n, k), x = w * low[k], y = w * high[k];
+            double w = linear_weight(linear, n, k), x = w * low[k], y = w * high[k];
             bottom += fmin(x, y);
             top += fmax(x, y);
             size += fmax(fabs(x), fabs(y));
@@ -134,13 +132,44 @@ void linear_range(const struct linear *linear, int64_t K, const double *low, con
     }
 }
 
+void linear_alike(const struct linear *linear, int64_t K, int64_t N, double *alike)
+{
+    size_t slots = 16;
+    while (slots < 2 * (size_t)N)
+        slots *= 2;
+    uint64_t *digest = calloc((size_t)N + 1, sizeof *digest);
+    int64_t *slot = malloc(slots * sizeof *slot);
+    for (size_t s = 0; s < slots && slot; s++)
+        slot[s] = -1;
+    for (int64_t n = 0; n < N; n++)
+        alike[n] = digest && slot ? 0 : (double)N; /* out of memory: all may */
+    /* in the order of memory */
+    for (int64_t o = 0; o < (linear->k_by_n ? K : N) && digest && slot; o++)
+        for (int64_t i = 0; i < (linear->k_by_n ? N : K); i++) {
+            int64_t n = linear->k_by_n ? i : o;
+            digest[n] = add_digest(digest[n], (float)linear_weight(linear, n, linear->k_by_n ? o : i));
+        }
+    for (int pass = 0; pass < 2 && digest && slot; pass++)
+        for (int64_t n = 0; n < N; n++) {
+            if (pass == 0 && linear->bias)
+                digest[n] = add_digest(digest[n], linear->bias[n]);
+            size_t at = find_slot(slot, slots, digest, n);
+            if (pass == 0)
+                alike[slot[at]] += 1;
+            else
+                alike[n] = alike[slot[at]];
+        }
+    free(digest);
+    free(slot);
+}
+
 double linear_reach(const struct linear *linear, int64_t K, int64_t N, double largest)
 {
     double reach = 0;
     for (int64_t n = 0; n < N; n++) {
         double sum = linear->bias ? fabs((double)linear->bias[n]) : 0;
         for (int64_t k = 0; k < K; k++)
-            sum += fabs(weight_at(linear, n, k)) * largest;
+            sum += fabs(linear_weight(linear, n, k)) * largest;
         reach = sum > reach || isnan(sum) ? sum : reach;
     }
     return isnan(reach) ? INFINITY : reach;

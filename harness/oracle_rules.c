@@ -56,9 +56,17 @@ int oracle_scaled_dot_product(const struct attn_problem *problem, const struct a
     return code;
 }
 
+static struct linear additive_side(const struct attn_problem *problem, const struct attn_tensor *param, bool keys)
+{
+    return (struct linear){.weights = &param[ATTN_ADDITIVE_W],
+                           .dtype = problem->dtype,
+                           .first = keys ? problem->D : 0,
+                           .bias = keys ? NULL : param[ATTN_ADDITIVE_W_BIAS].data};
+}
+
 /* One key head of additive: projects its keys and the checked rows of q, and attends. */
 static int additive_group(const struct attn_problem *problem, const struct attn_args *inputs, int threads,
-                          const struct row_group *group, struct stage *stage, bool *finite)
+                          const double *alike, const struct row_group *group, struct stage *stage, bool *finite)
 {
     const struct attn_tensor *param = inputs->param;
     const struct oracle *oracle = stage->oracle;
@@ -67,6 +75,8 @@ static int additive_group(const struct attn_problem *problem, const struct attn_
     struct linear key_side = {.weights = &param[ATTN_ADDITIVE_W], .dtype = problem->dtype, .first = problem->D};
     struct linear query_side = {
         .weights = &param[ATTN_ADDITIVE_W], .dtype = problem->dtype, .bias = param[ATTN_ADDITIVE_W_BIAS].data};
+    key_side.alike = alike;
+    query_side.alike = alike + hidden;
     visible_keys(problem, group->b, &lo, &hi);
     uint8_t *tied = calloc((size_t)(hi - lo) + 1, sizeof *tied);
     int64_t *twin = calloc((size_t)(hi - lo) + 1, sizeof *twin);
@@ -92,8 +102,8 @@ static int additive_group(const struct attn_problem *problem, const struct attn_
     if (code == 0)
         code = estimate_read(&inputs->v, problem->dtype, group->b, group->kv_head, NULL, lo, hi - lo, &v);
     if (code == 0) {
-        estimate_store(&k, problem->dtype);
-        estimate_store(&q, problem->dtype);
+        estimate_store(&key_side, &k);
+        estimate_store(&query_side, &q);
         stage->q = (struct source){.estimate = &q, .row0 = group->first};
         stage->k = (struct source){.estimate = &k, .row0 = lo};
         stage->v = (struct source){.estimate = &v, .row0 = lo};
@@ -117,14 +127,19 @@ int oracle_additive(const struct attn_problem *problem, const struct attn_args *
     struct attn_problem inner = *problem;
     inner.D = problem->hidden;
     struct stage stage = direct_stage(&inner, inputs, oracle);
-    double largest = 0, *u = oracle_doubles(problem->hidden, 1);
+    double largest = 0, *u = oracle_doubles(problem->hidden, 1), *alike = oracle_doubles(problem->hidden, 2);
     int64_t count;
     struct row_group *groups = split_by_key_head(problem, oracle, &count);
     bool finite = tensor_finite(&inputs->q, problem->dtype, false, &largest) && stage.attention.bias_finite;
     finite = tensor_finite(&param[ATTN_ADDITIVE_W], problem->dtype, false, &largest) && finite;
     finite = tensor_finite(&param[ATTN_ADDITIVE_W_BIAS], ATTN_F32, false, &largest) && finite;
     finite = tensor_finite(&param[ATTN_ADDITIVE_U], problem->dtype, false, &largest) && finite;
-    int code = u && groups ? 0 : -ENOMEM;
+    int code = u && alike && groups ? 0 : -ENOMEM;
+    for (int side = 0; side < 2 && code == 0; side++) {
+        struct linear linear = additive_side(problem, param, side == 0);
+        linear_alike(&linear, side == 0 ? problem->key_dim : problem->D, problem->hidden,
+                     alike + side * problem->hidden);
+    }
     for (int64_t d = 0; d < problem->hidden && code == 0; d++)
         u[d] =
             param[ATTN_ADDITIVE_U].data ? (double)read_element(&param[ATTN_ADDITIVE_U], problem->dtype, 0, 0, 0, d) : 1;
@@ -133,10 +148,11 @@ int oracle_additive(const struct attn_problem *problem, const struct attn_args *
     stage.projected = true;
     for (int64_t g = 0; g < count && code == 0; g++) {
         bool ranged = true;
-        code = additive_group(problem, inputs, threads, &groups[g], &stage, &ranged);
+        code = additive_group(problem, inputs, threads, alike, &groups[g], &stage, &ranged);
         finite = finite && ranged;
     }
     free(u);
+    free(alike);
     free(groups);
     oracle->inputs_finite = finite;
     return code;
