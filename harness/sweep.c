@@ -56,12 +56,28 @@ int request_load_config(struct request *request, const char *name, struct error 
     return code;
 }
 
-bool request_names_problem(const struct request *request)
+static bool names_problem(const struct request *request, enum key_id except)
 {
     for (int id = 0; id < KEY_COUNT; id++)
-        if (keys[id].group == KEY_GROUP_PROBLEM && request->flags.lists[id].count)
+        if (id != (int)except && keys[id].group == KEY_GROUP_PROBLEM && request->flags.lists[id].count)
             return true;
     return false;
+}
+
+bool request_names_problem(const struct request *request)
+{
+    return names_problem(request, KEY_COUNT);
+}
+
+bool request_names_sizes(const struct request *request)
+{
+    return names_problem(request, KEY_RULE);
+}
+
+bool request_has(const struct request *request, const char *key)
+{
+    const enum key_id id = key_find(key);
+    return id < KEY_COUNT && request->flags.lists[id].count > 0;
 }
 
 size_t registry_count(void)

@@ -50,6 +50,11 @@ int request_load_config(struct request *request, const char *name, struct error 
 /* A size, rule, model or decode was set: what makes a sweep of its own. */
 bool request_names_problem(const struct request *request);
 
+/* A size, model or decode was set: a problem of its own, whatever the rule. */
+bool request_names_sizes(const struct request *request);
+/* A flag set this key. */
+bool request_has(const struct request *request, const char *key);
+
 /* --seed, the config's seed, or 1. */
 uint64_t request_seed(const struct request *request);
 

@@ -11,6 +11,7 @@
 
 #include "fill.h"
 #include "intern.h"
+#include "spec_sizes.h"
 
 /* Multiply-adds of one problem: naive does a problem in milliseconds, all of them in a minute. */
 static const double work_most = 4e6;
@@ -92,14 +93,138 @@ static void draw_masks(struct draw *draw, struct problem_spec *spec)
         spec->scale = chance(draw, 30) ? -0.25 : chance(draw, 20) ? 0 : sqrt((double)spec->D);
 }
 
-struct problem_spec verify_suite_problem(uint64_t seed, int64_t index, bool *far)
+/* What multiplies in a problem of the other rules, projections included. */
+static double work_of(const struct problem_spec *s)
+{
+    const double B = (double)s->B, H = (double)s->H, H_kv = (double)s->H_kv, S_q = (double)s->S_q;
+    const double S_kv = (double)s->S_kv, D = (double)s->D, D_v = (double)s->D_v, pairs = B * H * S_q * S_kv;
+    const double hidden = (double)s->hidden, key_dim = (double)s->key_dim, out_dim = (double)s->out_dim;
+    const double model = (double)s->model_dim, model_v = (double)s->model_dim_v, input = (double)s->input_dim;
+    switch (s->rule) {
+    case ATTN_ADDITIVE: /* a tanh takes as long as some ten of them */
+        return B * hidden * (H * S_q * D + H_kv * S_kv * key_dim) + pairs * (10 * hidden + D_v);
+    case ATTN_CONCAT:
+        return pairs * (D + key_dim + D_v) + B * H * S_q * (D + D_v) * out_dim;
+    case ATTN_MATMUL:
+        return (s->semantics == SEMANTICS_DOT ? B * B : B * H) * S_q * D * D_v;
+    default:
+        return pairs * (D + D_v) + B * S_q * (input * (2 * model + model_v) + H * (model * D + D_v * out_dim)) +
+               B * S_kv * H_kv * (model * D + model_v * D_v);
+    }
+}
+
+static void draw_additive(struct draw *draw, struct problem_spec *spec)
+{
+    static const int64_t widths[] = {1, 2, 3, 5, 8, 15, 16, 17, 24, 31, 32, 33, 40, 63, 64, 65, 96, 100, 128, 130, 257};
+    spec->D = PICK(draw, widths);
+    spec->key_dim = chance(draw, 30) ? spec->D : PICK(draw, widths);
+    spec->D_v = chance(draw, 40) ? spec->key_dim : PICK(draw, widths);
+    spec->hidden = PICK(draw, widths);
+    spec->plain_sum = chance(draw, 30);
+}
+
+static void draw_concat(struct draw *draw, struct problem_spec *spec)
+{
+    static const int64_t widths[] = {1, 2, 3, 5, 8, 15, 16, 17, 24, 31, 32, 33, 40, 63, 64, 65, 96, 128, 130};
+    spec->H_kv = spec->H;
+    spec->D = PICK(draw, widths);
+    spec->key_dim = PICK(draw, widths);
+    spec->D_v = PICK(draw, widths);
+    spec->combine = chance(draw, 60);
+    spec->out_dim = spec->combine ? PICK(draw, widths) : 0;
+}
+
+static void draw_layer(struct draw *draw, struct problem_spec *spec)
+{
+    static const int64_t widths[] = {1, 3, 7, 8, 16, 17, 24, 32, 33, 48, 64, 65, 80, 96, 100, 128, 160};
+    static const int64_t dims[] = {1, 2, 4, 5, 8, 12, 16, 17, 20, 24, 32, 33, 40, 64, 65, 80, 96, 128};
+    spec->single = spec->rule == ATTN_SELF_ATTENTION && chance(draw, 30);
+    spec->model_dim = PICK(draw, widths);
+    spec->model_dim_v = chance(draw, 60) ? spec->model_dim : PICK(draw, widths);
+    spec->out_dim = spec->single ? 0 : PICK(draw, widths);
+    if (spec->rule == ATTN_SELF_ATTENTION) {
+        spec->input_dim = PICK(draw, widths);
+        spec->S_kv = spec->S_q;
+    }
+    if (spec->single) {
+        spec->H = spec->H_kv = 1;
+        spec->D = spec->model_dim;
+        spec->D_v = spec->model_dim_v;
+    } else {
+        spec->D = PICK(draw, dims);
+        spec->D_v = chance(draw, 70) ? spec->D : PICK(draw, dims);
+    }
+}
+
+static void draw_matmul(struct draw *draw, struct problem_spec *spec)
+{
+    static const int64_t sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  12, 13,  15,  16,  17,  24,  31,  32,
+                                    33, 47, 48, 49, 63, 64, 65, 96, 97, 127, 128, 129, 192, 255, 257, 384};
+    static const int64_t batches[] = {1, 1, 2, 3, 5};
+    spec->semantics = chance(draw, 20) ? SEMANTICS_DOT : SEMANTICS_MATMUL;
+    spec->B = PICK(draw, batches);
+    spec->H = spec->H_kv = spec->semantics == SEMANTICS_DOT ? 1 : PICK(draw, batches);
+    spec->broadcast = spec->semantics == SEMANTICS_DOT ? BROADCAST_NONE : (enum broadcast)below(draw, 3);
+    spec->S_q = chance(draw, 2) ? 0 : PICK(draw, sizes);
+    spec->D = PICK(draw, sizes);
+    spec->D_v = spec->S_kv = PICK(draw, sizes);
+}
+
+static void draw_alias(struct draw *draw, struct problem_spec *spec)
+{
+    const bool layer = spec->rule == ATTN_MULTI_HEAD, additive = spec->rule == ATTN_ADDITIVE;
+    const bool kv = layer      ? spec->model_dim == spec->model_dim_v
+                    : additive ? spec->key_dim == spec->D_v
+                               : spec->rule == ATTN_SCALED_DOT_PRODUCT && spec->D == spec->D_v;
+    const bool all =
+        kv && spec->S_q == spec->S_kv && (layer || spec->H == spec->H_kv) && (!additive || spec->D == spec->key_dim);
+    if (kv && chance(draw, 10))
+        spec->alias = all && chance(draw, 50) ? ALIAS_QKV : ALIAS_KV;
+}
+
+/* The rule's own sizes, drawn anew until the work is that of a suite. */
+static void draw_rule(struct draw *draw, struct problem_spec *spec)
+{
+    do {
+        if (spec->rule != ATTN_MATMUL)
+            draw_sizes(draw, spec);
+        if (spec->rule == ATTN_ADDITIVE)
+            draw_additive(draw, spec);
+        else if (spec->rule == ATTN_CONCAT)
+            draw_concat(draw, spec);
+        else if (spec->rule == ATTN_MATMUL)
+            draw_matmul(draw, spec);
+        else if (spec->rule != ATTN_SCALED_DOT_PRODUCT)
+            draw_layer(draw, spec);
+    } while (spec->rule != ATTN_SCALED_DOT_PRODUCT && work_of(spec) > work_most);
+}
+
+/* Traits that the rule does not have are drawn all the same, so that the others stay where they are. */
+static void drop_unknown(struct problem_spec *spec)
+{
+    if (!rule_has_scale(spec->rule)) {
+        spec->scale = NAN;
+        spec->softcap = 0;
+    }
+    if (spec->rule == ATTN_CONCAT)
+        spec->bias = false;
+    if (spec->rule == ATTN_MULTI_HEAD || spec->rule == ATTN_SELF_ATTENTION)
+        spec->layout = spec->layout == LAYOUT_HBSD && !spec->single ? LAYOUT_HBSD : LAYOUT_BHSD;
+    if (spec->rule == ATTN_MATMUL) {
+        spec->layout = LAYOUT_BHSD;
+        spec->weights = false;
+    }
+}
+
+struct problem_spec verify_suite_problem(uint64_t seed, enum attn_rule rule, int64_t index, bool *far)
 {
     static const enum fill fills[] = {FILL_NORMAL, FILL_NORMAL,   FILL_NORMAL,   FILL_HUGE,
                                       FILL_EQUAL,  FILL_DOMINANT, FILL_SUBNORMAL};
-    struct draw draw = {.seed = seed, .index = (uint64_t)index};
+    struct draw draw = {.seed = seed, .index = (uint64_t)rule << 40 | (uint64_t)index};
     struct problem_spec spec = spec_default();
+    spec.rule = rule;
     spec.seed = seed + (uint64_t)index;
-    *far = index < 2; /* first, so that the shortest run has them */
+    *far = rule == ATTN_SCALED_DOT_PRODUCT && index < 2; /* first, so that the shortest run has them */
     if (*far) {
         spec.B = 2;
         spec.H = 4;
@@ -109,16 +234,17 @@ struct problem_spec verify_suite_problem(uint64_t seed, int64_t index, bool *far
         spec.D = spec.D_v = 64;
         return spec;
     }
-    draw_sizes(&draw, &spec);
-    draw_masks(&draw, &spec);
+    draw_rule(&draw, &spec);
+    if (rule != ATTN_MATMUL)
+        draw_masks(&draw, &spec);
     const uint64_t kind = below(&draw, 100);
     spec.dtype = kind < 25 ? ATTN_BF16 : kind < 40 ? ATTN_F16 : ATTN_F32;
     spec.layout = (enum layout)below(&draw, 3);
     spec.fill = PICK(&draw, fills);
     spec.weights = chance(&draw, 15);
+    drop_unknown(&spec);
     if (spec.scale * spec.scale > 1) /* scores of a huge fill would leave f32 */
         spec.fill = FILL_NORMAL;
-    if (spec.D == spec.D_v && chance(&draw, 10))
-        spec.alias = spec.S_q == spec.S_kv && spec.H == spec.H_kv && chance(&draw, 50) ? ALIAS_QKV : ALIAS_KV;
+    draw_alias(&draw, &spec);
     return spec;
 }

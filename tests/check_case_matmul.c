@@ -95,7 +95,7 @@ static double element(const struct array *array, const int64_t *leading, int dim
 static void multiply(struct array a, struct array b, bool dot, struct array *out)
 {
     const bool row = a.rank == 1, column = b.rank == 1;
-    int64_t leading[NPY_MAX_RANK] = {0}, own[NPY_MAX_RANK], at = 0, total = 1;
+    int64_t leading[2 * NPY_MAX_RANK] = {0}, own[2 * NPY_MAX_RANK] = {0}, at = 0, total = 1;
     if (row) {
         a.shape[1] = a.shape[0];
         a.shape[0] = 1;
