@@ -294,7 +294,7 @@ int plot_line_dash(const struct report *report, const struct plot_group *lines, 
 
 void plot_legend_begin(FILE *page)
 {
-    fputs("<ul class=\"key\">", page);
+    fputs("<ul class=\"marks\">", page);
 }
 
 void plot_legend_item(FILE *page, enum gnuplot_color color, int shape, bool hollow, int dash, const char *text)

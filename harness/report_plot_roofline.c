@@ -41,26 +41,6 @@ struct panel {
     double compute; /* highest of the horizontal ceilings; NaN: none */
 };
 
-static void fit(const struct report *report, const struct panel *panel, struct plot *plot)
-{
-    double least_x = INFINITY, most_x = 0, least_y = INFINITY, most_y = 0;
-    for (size_t i = 0; i < panel->group->count; i++) {
-        const struct plot_point at = place(&report->records[panel->group->records[i]]);
-        least_x = fmin(least_x, at.x);
-        most_x = fmax(most_x, at.x);
-        least_y = fmin(least_y, at.y);
-        most_y = fmax(most_y, at.y);
-    }
-    for (size_t i = 0; i < panel->ceiling_count; i++)
-        if (panel->ceilings[i].kind != CEILING_MEMORY)
-            most_y = fmax(most_y, panel->ceilings[i].value);
-    /* A slope needs a decade to be seen as one. */
-    plot_axis_log(&plot->x, least_x / 1.6, fmax(most_x * 1.6, least_x * 10));
-    plot_axis_log(&plot->y, least_y / 1.2, fmax(most_y * 1.5, least_y * 10));
-    plot->x.label = "useful FLOPs per byte of least traffic";
-    plot->y.label = "GFLOP/s";
-}
-
 /* The highest compute ceiling of a source; NaN: none. */
 static double roof_of(const struct panel *panel, size_t source)
 {
@@ -71,14 +51,38 @@ static double roof_of(const struct panel *panel, size_t source)
     return roof;
 }
 
-/* The fastest level of a source; NaN: none. */
-static double fastest_level(const struct panel *panel, size_t source)
+/* The fastest (or slowest) level of a source; NaN: none. */
+static double extreme_level(const struct panel *panel, size_t source, bool fastest)
 {
     double rate = NAN;
     for (size_t i = 0; i < panel->ceiling_count; i++)
         if (panel->ceilings[i].source == source && panel->ceilings[i].kind == CEILING_MEMORY)
-            rate = fmax(rate, panel->ceilings[i].value);
+            rate = (fastest ? fmax : fmin)(rate, panel->ceilings[i].value);
     return rate;
+}
+
+static void fit(const struct report *report, const struct panel *panel, struct plot *plot)
+{
+    double least_x = INFINITY, most_x = 0, least_y = INFINITY, most_y = 0, ridge = INFINITY;
+    for (size_t i = 0; i < panel->group->count; i++) {
+        const struct plot_point at = place(&report->records[panel->group->records[i]]);
+        least_x = fmin(least_x, at.x);
+        most_x = fmax(most_x, at.x);
+        least_y = fmin(least_y, at.y);
+        most_y = fmax(most_y, at.y);
+    }
+    for (size_t i = 0; i < panel->ceiling_count; i++) {
+        const size_t source = panel->ceilings[i].source;
+        ridge = fmin(ridge, roof_of(panel, source) / extreme_level(panel, source, true));
+        if (panel->ceilings[i].kind != CEILING_MEMORY)
+            most_y = fmax(most_y, panel->ceilings[i].value);
+    }
+    /* Room for the slopes and their names, as long as the points are not pushed into a corner. */
+    least_x = fmax(fmin(least_x / 1.6, ridge / 4), least_x / 16);
+    plot_axis_log(&plot->x, least_x, fmax(most_x * 1.6, least_x * 10));
+    plot_axis_log(&plot->y, least_y / 1.2, fmax(most_y * 1.5, least_y * 10));
+    plot->x.label = "useful FLOPs per byte of least traffic";
+    plot->y.label = "GFLOP/s";
 }
 
 struct names {
@@ -112,18 +116,19 @@ static void draw_slope(const struct panel *panel, const struct plot_ceiling *cei
     const double slope = (plot_y(plot, ridge * ceiling->value) - y0) / (x1 - x0);
     text_number(ceiling->value, 3, 8, figure);
     snprintf(text, sizeof text, "%s %s GB/s", ceiling->name, figure);
-    if (hypot(x1 - x, slope * (x1 - x)) > letter * (double)strlen(text) && has_room(names, y0))
+    if (hypot(x1 - x, slope * (x1 - x)) > letter * (double)strlen(text) && has_room(names, y0 / hypot(1, slope)))
         plot_text(plot, x, y0 + slope * (x - x0) - 5, PLOT_START, atan(slope) * 180 / acos(-1), GNUPLOT_INK, text);
 }
 
 static void draw_flat(const struct panel *panel, const struct plot_ceiling *ceiling, struct plot *plot,
                       struct names *names)
 {
-    const double level = fastest_level(panel, ceiling->source);
+    const double level = extreme_level(panel, ceiling->source, true);
+    const double slowest = extreme_level(panel, ceiling->source, false);
     const double from = level > 0 ? fmax(plot->x.low, ceiling->value / level) : plot->x.low;
     const bool compute = ceiling->kind == CEILING_COMPUTE;
     const double height = plot_y(plot, ceiling->value);
-    char text[160], figure[TEXT_FIGURE];
+    char text[160], cut[160], figure[TEXT_FIGURE];
     if (from < plot->x.high)
         plot_line(plot, (struct plot_point[]){{from, ceiling->value}, {plot->x.high, ceiling->value}}, 2, GNUPLOT_FAINT,
                   (int)(ceiling->source % PLOT_DASHES), compute ? 1.6 : 0.8);
@@ -131,13 +136,19 @@ static void draw_flat(const struct panel *panel, const struct plot_ceiling *ceil
     if (compute)
         snprintf(text, sizeof text, "compute %s GFLOP/s", figure);
     else
-        snprintf(text, sizeof text, "%s with the instructions of %.40s", figure, ceiling->name);
+        snprintf(text, sizeof text, "%s with the instructions of %s", figure, ceiling->name);
     if (!has_room(names, height))
         return;
-    if (compute)
+    if (compute) {
         plot_text(plot, plot->right - 2, height - 4, PLOT_END, 0, GNUPLOT_INK, text);
-    else /* where fewer dots are */
-        plot_text(plot, plot_x(plot, from) + 10, height - 4, PLOT_START, 0, GNUPLOT_FAINT, text);
+        return;
+    }
+    /* Behind the last slope, where dots are fewer than at the right end. */
+    const double x = plot_x(plot, slowest > 0 ? fmax(plot->x.low, ceiling->value / slowest) : from) + 18;
+    if (plot->right - x > 10 * letter) {
+        text_fit(text, (size_t)((plot->right - x) / letter), cut, sizeof cut);
+        plot_text(plot, x, height - 4, PLOT_START, 0, GNUPLOT_FAINT, cut);
+    }
 }
 
 static void draw_ceilings(const struct panel *panel, struct plot *plot)

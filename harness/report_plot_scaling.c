@@ -103,7 +103,8 @@ static const char *family(const struct report *report, const struct plot_group *
 {
     for (size_t i = 0; i < problem->count; i++) {
         const struct report_record *other = &report->records[problem->records[i]];
-        if (strcmp(placement_of(other), placement_of(record)) == 0 && threads_of(other) != threads_of(record))
+        if (other->source == record->source && strcmp(placement_of(other), placement_of(record)) == 0 &&
+            threads_of(other) != threads_of(record))
             return placement_of(record);
     }
     return "ladder";

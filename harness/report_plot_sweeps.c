@@ -122,6 +122,7 @@ static bool sweep_begin(const struct report *report, enum sweep_size size, struc
     }
     sweep->value_count = distinct(report, size, group, sweep->values);
     sweep->lines_drawn = plot_lines_choose(report, sweep->lines, sweep->line_count, lines);
+    sweep->threads = json_get_int(report->records[group->records[0]].json, "threads", 0);
     sweep->records = *group;
     *group = (struct plot_group){0};
     return true;
@@ -156,12 +157,20 @@ void plot_sweeps_release(struct plot_sweep *sweeps, size_t count)
     free(sweeps);
 }
 
+static size_t weight(const struct plot_sweep *sweep, int64_t most_threads)
+{
+    return sweep->records.count * (sweep->threads == 1 || sweep->threads == most_threads ? 2 : 1);
+}
+
 size_t plot_sweeps_choose(const struct plot_sweep *sweeps, size_t count, size_t *order, size_t most)
 {
     size_t of_size[SWEEP_SIZES] = {0}, chosen = 0;
+    int64_t threads = 0;
     bool *taken = calloc(count + 1, sizeof *taken);
     if (!taken)
         abort();
+    for (size_t i = 0; i < count; i++)
+        threads = sweeps[i].threads > threads ? sweeps[i].threads : threads;
     for (; chosen < most && chosen < count; chosen++) {
         size_t best = count;
         for (size_t i = 0; i < count; i++) {
@@ -169,7 +178,7 @@ size_t plot_sweeps_choose(const struct plot_sweep *sweeps, size_t count, size_t 
                 continue;
             const struct plot_sweep *rival = best < count ? &sweeps[best] : NULL;
             const size_t had = of_size[sweeps[i].size], rival_had = rival ? of_size[rival->size] : 0;
-            if (!rival || had < rival_had || (had == rival_had && sweeps[i].records.count > rival->records.count))
+            if (!rival || had < rival_had || (had == rival_had && weight(&sweeps[i], threads) > weight(rival, threads)))
                 best = i;
         }
         taken[best] = true;

@@ -5,6 +5,8 @@
 #ifndef HARNESS_REPORT_PLOT_SWEEPS_H
 #define HARNESS_REPORT_PLOT_SWEEPS_H
 
+#include <stdint.h>
+
 #include "report_plot.h"
 
 /* A size that may be swept. Some fields move together: both lengths of a square problem, D with D_v, key heads with
@@ -18,6 +20,7 @@ struct plot_sweep {
     size_t line_count, lines_drawn;
     double *values; /* distinct, ascending */
     size_t value_count;
+    int64_t threads;
 };
 
 extern const char *const plot_sweep_names[SWEEP_SIZES]; /* "S", "S_kv" ... */
@@ -27,7 +30,8 @@ extern const char *const plot_sweep_names[SWEEP_SIZES]; /* "S", "S_kv" ... */
 struct plot_sweep *plot_sweeps(const struct report *report, size_t lines, size_t *count);
 void plot_sweeps_release(struct plot_sweep *sweeps, size_t count);
 
-/* The `most` to draw: of each size in turn the one with most points. Fills order with their indices; returns how many.
+/* The `most` to draw: of each size in turn the one with most points; on one thread, or on as many as any sweep has,
+ * points count twice. Fills order with their indices; returns how many.
  */
 size_t plot_sweeps_choose(const struct plot_sweep *sweeps, size_t count, size_t *order, size_t most);
 

@@ -229,6 +229,7 @@ void report_plot_throughput(const struct report *report, FILE *page)
     const size_t count = plot_sweeps_choose(sweeps, sweep_count, order, PANELS);
     for (size_t s = 0; s < count; s++)
         points += sweeps[order[s]].records.count;
+    fputs("<h3>Throughput against S, D, B, H</h3>\n", page);
     if (!count) {
         fputs("<p class=\"note\">No size was measured in three values or more with all the rest equal, so there is no "
               "throughput against S, D, B or H to draw.</p>\n",
