@@ -78,6 +78,11 @@ SIMD_INLINE simd_f32 simd_abs(simd_f32 x)
     return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
 }
 
+SIMD_INLINE simd_f32 simd_negative_abs(simd_f32 x)
+{
+    return _mm256_or_ps(x, _mm256_set1_ps(-0.0f));
+}
+
 /* |magnitude| with the sign bit of sign */
 SIMD_INLINE simd_f32 simd_copy_sign(simd_f32 magnitude, simd_f32 sign)
 {

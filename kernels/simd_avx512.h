@@ -80,10 +80,17 @@ SIMD_INLINE simd_f32 simd_abs(simd_f32 x)
     return _mm512_abs_ps(x);
 }
 
-/* |magnitude| with the sign bit of sign */
+SIMD_INLINE simd_f32 simd_negative_abs(simd_f32 x)
+{
+    return _mm512_or_ps(x, _mm512_set1_ps(-0.0f));
+}
+
+/* |magnitude| with the sign bit of sign: one instruction that picks bits by a mask */
 SIMD_INLINE simd_f32 simd_copy_sign(simd_f32 magnitude, simd_f32 sign)
 {
-    return _mm512_or_ps(_mm512_abs_ps(magnitude), _mm512_and_ps(sign, _mm512_set1_ps(-0.0f)));
+    const __m512i bits = _mm512_ternarylogic_epi32(_mm512_castps_si512(magnitude), _mm512_castps_si512(sign),
+                                                   _mm512_castps_si512(_mm512_set1_ps(-0.0f)), 0xd8);
+    return _mm512_castsi512_ps(bits);
 }
 
 SIMD_INLINE simd_mask simd_less(simd_f32 a, simd_f32 b)

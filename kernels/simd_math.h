@@ -12,6 +12,8 @@
 #define SIMD_LOG2_E 1.44269504088896340736f
 #define SIMD_LN_2 0.69314718055994530942f
 
+enum { SIMD_TANH_MOST = 4 }; /* vectors that simd_tanh_each takes */
+
 /*
  * 2^x for x <= 0, within 1.85 ulp down to 2^-126; below that, -inf included, 0; NaN stays NaN; 2^0 is 1.
  *
@@ -37,24 +39,58 @@ SIMD_INLINE simd_f32 simd_exp2(simd_f32 x)
 }
 
 /*
- * tanh(x), within about 3 ulp for every x; NaN stays NaN.
+ * tanh of `count` (a constant) vectors, within 2.6 ulp for every x (every float tried) and never beyond 1; NaN stays
+ * NaN, -0 stays -0.
  *
- * Below 0.625: x + x^3 P(x^2), P of degree 4 by the same fit (0.04 ulp before rounding). Above: (1 - e) / (1 + e) with
- * e = exp(-2|x|) <= 0.29, where nothing cancels and e's own error counts at most a third.
+ * tanh|x| = -m / (m + 2) with m = e^t - 1 and t = -2|x|, where nothing cancels. With n = round(t log2(e)), s = 2^n and
+ * r = -|x| - n ln(2) / 2 it is m = s (e^2r - 1) + (s - 1), and a small |x| is its own r, exact. e^2r - 1 is
+ * r (2 + r P(r)), P of degree 4 by the same fit in relative error (0.1 ulp before rounding). Below -20, m is -1 anyway.
+ *
+ * Step by step for all vectors: one vector after the other has 8% less speed, since each step waits for the last.
  */
+SIMD_INLINE void simd_tanh_each(const int count, simd_f32 x[])
+{
+    simd_f32 r[SIMD_TANH_MOST], n[SIMD_TANH_MOST], p[SIMD_TANH_MOST];
+    SIMD_UNROLL
+    for (int i = 0; i < count; i++) /* the operand order keeps a NaN in x */
+        r[i] = simd_max(simd_set(-20.0f), simd_negative_abs(x[i]));
+    SIMD_UNROLL
+    for (int i = 0; i < count; i++)
+        n[i] = simd_round(simd_mul(r[i], simd_set(2.0f * SIMD_LOG2_E)));
+    SIMD_UNROLL
+    for (int i = 0; i < count; i++)
+        r[i] = simd_fma(n[i], simd_set(-0.5f * SIMD_LN_2), r[i]);
+    SIMD_UNROLL
+    for (int i = 0; i < count; i++)
+        p[i] = simd_fma(simd_set(0x1.6bec06p-4f), r[i], simd_set(0x1.122776p-2f));
+    SIMD_UNROLL
+    for (int i = 0; i < count; i++)
+        p[i] = simd_fma(p[i], r[i], simd_set(0x1.555674p-1f));
+    SIMD_UNROLL
+    for (int i = 0; i < count; i++)
+        p[i] = simd_fma(p[i], r[i], simd_set(0x1.5554bp+0f));
+    SIMD_UNROLL
+    for (int i = 0; i < count; i++)
+        p[i] = simd_fma(p[i], r[i], simd_set(0x1.fffffep+0f));
+    SIMD_UNROLL
+    for (int i = 0; i < count; i++)
+        p[i] = simd_fma(p[i], r[i], simd_set(2.0f));
+    SIMD_UNROLL
+    for (int i = 0; i < count; i++) {
+        n[i] = simd_scale_exponent(simd_set(1.0f), n[i]);
+        r[i] = simd_mul(n[i], r[i]);
+    }
+    SIMD_UNROLL
+    for (int i = 0; i < count; i++) {
+        p[i] = simd_fma(r[i], p[i], simd_sub(n[i], simd_set(1.0f)));
+        x[i] = simd_copy_sign(simd_div(p[i], simd_add(p[i], simd_set(2.0f))), x[i]);
+    }
+}
+
 SIMD_INLINE simd_f32 simd_tanh(simd_f32 x)
 {
-    simd_f32 size = simd_abs(x);
-    simd_f32 e = simd_exp2(simd_mul(size, simd_set(-2.0f * SIMD_LOG2_E)));
-    simd_f32 large = simd_div(simd_sub(simd_set(1.0f), e), simd_add(simd_set(1.0f), e));
-    simd_f32 z = simd_mul(x, x);
-    simd_f32 p = simd_set(-0.005704986862838268f);
-    p = simd_fma(p, z, simd_set(0.0206390880048275f));
-    p = simd_fma(p, z, simd_set(-0.05373971536755562f));
-    p = simd_fma(p, z, simd_set(0.13331441581249237f));
-    p = simd_fma(p, z, simd_set(-0.3333328068256378f));
-    simd_f32 small = simd_fma(simd_mul(p, z), size, size);
-    return simd_copy_sign(simd_select(simd_less(size, simd_set(0.625f)), small, large), x);
+    simd_tanh_each(1, &x);
+    return x;
 }
 
 #endif

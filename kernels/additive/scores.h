@@ -21,7 +21,7 @@ enum {
 SIMD_INLINE void additive_sums(uint32_t dtype, int64_t hidden, int keys, const float *query, const float *u,
                                const void *k, int64_t k_stride, simd_f32 *sum)
 {
-    simd_f32 part[ADDITIVE_CHAINS];
+    simd_f32 part[ADDITIVE_CHAINS], x[ADDITIVE_CHAINS];
     SIMD_UNROLL
     for (int t = 0; t < keys; t++)
         part[t] = simd_zero();
@@ -31,16 +31,24 @@ SIMD_INLINE void additive_sums(uint32_t dtype, int64_t hidden, int keys, const f
         SIMD_UNROLL
         for (int t = 0; t < keys; t++) {
             const simd_f32 key = load_elements(dtype, element_at(dtype, k, t * k_stride), h, SIMD_LANES);
-            part[t] = simd_fma(factor, simd_tanh(simd_add(q, key)), part[t]);
+            x[t] = simd_add(q, key);
         }
+        simd_tanh_each(keys, x);
+        SIMD_UNROLL
+        for (int t = 0; t < keys; t++)
+            part[t] = simd_fma(factor, x[t], part[t]);
     }
     if (h < hidden) {
         const simd_f32 q = simd_load(query + h), factor = simd_load(u + h);
         SIMD_UNROLL
         for (int t = 0; t < keys; t++) {
             const simd_f32 key = load_elements(dtype, element_at(dtype, k, t * k_stride), h, hidden - h);
-            part[t] = simd_fma(factor, simd_tanh(simd_add(q, key)), part[t]);
+            x[t] = simd_add(q, key);
         }
+        simd_tanh_each(keys, x);
+        SIMD_UNROLL
+        for (int t = 0; t < keys; t++)
+            part[t] = simd_fma(factor, x[t], part[t]);
     }
     SIMD_UNROLL
     for (int t = 0; t < keys; t++)

@@ -20,9 +20,14 @@ static void apply_exp(const float *x, float *y, size_t count)
 
 static void apply_tanh(const float *x, float *y, size_t count)
 {
-    for (size_t i = 0; i < count; i += UNROLL * SIMD_LANES)
+    for (size_t i = 0; i < count; i += UNROLL * SIMD_LANES) {
+        simd_f32 vector[UNROLL];
         for (size_t u = 0; u < UNROLL; u++)
-            simd_store(y + i + u * SIMD_LANES, simd_tanh(simd_load(x + i + u * SIMD_LANES)));
+            vector[u] = simd_load(x + i + u * SIMD_LANES);
+        simd_tanh_each(UNROLL, vector);
+        for (size_t u = 0; u < UNROLL; u++)
+            simd_store(y + i + u * SIMD_LANES, vector[u]);
+    }
 }
 
 const struct function_probe function_probe_zmm_exp = {
