@@ -85,16 +85,29 @@ static const char *dtype_text(int dtype)
     return dtype_name((enum attn_dtype)dtype);
 }
 
+/* Entries of one name and several rules are one kernel. */
 static json_t *list_kernels(void)
 {
     json_t *array = json_array();
-    for (const struct attn_kernel *const *k = attn_registry; *k; k++) {
-        json_t *object = entry((*k)->name, (*k)->summary);
-        uint64_t lacking = (*k)->isa & ~isa_available();
+    for (const char *const *name = registry_names(); *name; name++) {
+        const char *summary = NULL;
+        uint64_t isa = 0, dtypes = 0, rules = 0;
+        for (const struct attn_kernel *const *k = attn_registry; *k; k++) {
+            if (strcmp((*k)->name, *name) != 0)
+                continue;
+            if (!summary)
+                summary = (*k)->summary;
+            isa |= (*k)->isa;
+            dtypes |= (*k)->dtypes;
+        }
+        for (uint32_t rule = 0; rule <= ATTN_MATMUL; rule++)
+            rules |= registry_does(*name, rule) ? ATTN_BIT(rule) : 0;
+        const uint64_t lacking = isa & ~isa_available();
+        json_t *object = entry(*name, summary);
         json_object_set_new(object, "source", json_string("builtin"));
-        json_object_set_new(object, "isa", json_string(isa_names((*k)->isa)));
-        json_object_set_new(object, "rules", bit_names((*k)->rules, ATTN_MATMUL + 1, rule_text));
-        json_object_set_new(object, "dtypes", bit_names((*k)->dtypes, ATTN_F16 + 1, dtype_text));
+        json_object_set_new(object, "isa", json_string(isa_names(isa)));
+        json_object_set_new(object, "rules", bit_names(rules, ATTN_MATMUL + 1, rule_text));
+        json_object_set_new(object, "dtypes", bit_names(dtypes, ATTN_F16 + 1, dtype_text));
         json_object_set_new(object, "runs_here", json_boolean(!lacking));
         json_object_set_new(object, "reason",
                             lacking ? json_sprintf("not here: this machine lacks %s", isa_names(lacking))
@@ -226,6 +239,17 @@ static void print_string(FILE *file, const json_t *object, const char *field, co
         fprintf(file, "%s%s", label, text);
 }
 
+/* A list of names on one line; nothing where there is none. */
+static void print_names(FILE *file, const json_t *object, const char *field)
+{
+    size_t i;
+    const json_t *name, *names = json_object_get(object, field);
+    json_array_foreach((json_t *)names, i, name)
+    {
+        fprintf(file, i ? ", %s" : "%s", json_string_value(name));
+    }
+}
+
 static void print_model(FILE *file, const json_t *object)
 {
     static const char *const sizes[] = {"H", "H_kv", "D", "D_v", "S"};
@@ -249,6 +273,13 @@ static void print_details(FILE *file, const json_t *object)
     fputc('\n', file);
     if (json_object_get(object, "H_kv"))
         print_model(file, object);
+    if (json_object_get(object, "dtypes")) {
+        fputs("      ", file);
+        print_names(file, object, "dtypes");
+        fputs("; ", file);
+        print_names(file, object, "rules");
+        fputc('\n', file);
+    }
     for (size_t i = 0; i < sizeof formulas / sizeof formulas[0]; i++) {
         print_string(file, object, formulas[i], intern_format("      %-13s ", formulas[i]));
         if (json_object_get(object, formulas[i]))

@@ -73,24 +73,61 @@ static void add_string_unless(FILE *text, const json_t *record, const char *key,
         add(text, "%s%s", name, value);
 }
 
-static void add_sizes(FILE *text, const json_t *record)
+static void add_batch(FILE *text, const json_t *record, bool usual_heads)
 {
     add_size(text, record, "B", "B");
-    add_size(text, record, "H", "H");
+    if (usual_heads || json_get_int(record, "H", 1) != 1)
+        add_size(text, record, "H", "H");
     add_size_unless(text, record, "H_kv", "kv-heads", "H");
+}
+
+static void add_matmul_sizes(FILE *text, const json_t *record, const json_t *sizes)
+{
+    add_batch(text, record, false);
+    add_size(text, sizes, "M", "M");
+    add_size(text, sizes, "N", "N");
+    add_size(text, sizes, "K", "K");
+    add_string_unless(text, sizes, "broadcast", "broadcast ", "none");
+    add_string_unless(text, sizes, "semantics", "", "matmul");
+}
+
+/* Sizes that only some rules have, and switches that are on; model dimensions and out_dim where they differ. */
+static void add_rule_sizes(FILE *text, const json_t *sizes)
+{
+    const char *key;
+    const json_t *value;
+    const json_t *model_dim = json_object_get(sizes, "model_dim");
+    json_object_foreach((json_t *)sizes, key, value)
+    {
+        bool follows = strcmp(key, "model_dim_v") == 0 || strcmp(key, "out_dim") == 0;
+        if (json_is_integer(value) && !(follows && model_dim && json_equal(value, model_dim)))
+            add(text, "%s %lld", key, (long long)json_integer_value(value));
+        else if (json_is_true(value))
+            add(text, "%s", strcmp(key, "single") == 0 ? "no-mha" : strcmp(key, "plain_sum") == 0 ? "plain sum" : key);
+    }
+}
+
+static void add_sizes(FILE *text, const json_t *record)
+{
+    const char *rule = json_get_string(record, "rule", "");
+    const json_t *sizes = json_object_get(record, "sizes");
+    const bool single = json_is_true(json_object_get(sizes, "single")), projected = json_object_get(sizes, "key_dim");
+    if (strcmp(rule, "matmul") == 0) {
+        add_matmul_sizes(text, record, sizes);
+        return;
+    }
+    add_batch(text, record, !projected && !single);
     bool square = json_get_int(record, "S_q", -1) == json_get_int(record, "S_kv", -1);
     add_size(text, record, "S_q", square ? "S" : "S_q");
     if (!square)
         add_size(text, record, "S_kv", "S_kv");
-    add_size(text, record, "D", "D");
-    add_size_unless(text, record, "D_v", "D_v", "D");
-    const char *key;
-    const json_t *value;
-    json_object_foreach((json_t *)json_object_get(record, "sizes"), key, value)
-    {
-        if (json_is_integer(value))
-            add(text, "%s %lld", key, (long long)json_integer_value(value));
+    if (projected) {
+        add_size(text, record, "D_v", "D_v");
+    } else if (!single) {
+        add_size(text, record, "D", "D");
+        add_size_unless(text, record, "D_v", "D_v", "D");
     }
+    add_rule_sizes(text, sizes);
 }
 
 static void add_mask(FILE *text, const json_t *record)
