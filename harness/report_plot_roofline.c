@@ -14,7 +14,7 @@
 #include "statistics.h"
 #include "text.h"
 
-enum { PANELS = 4, MARKS_MOST = 2000, ROWS_MOST = 1000 };
+enum { PANELS = 4, MARKS_MOST = 1000, ROWS_MOST = 1000 };
 static const double least_gap = 13; /* pixels between the names of two ceilings */
 static const double letter = 6.5;   /* pixels */
 
