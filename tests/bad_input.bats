@@ -153,6 +153,53 @@ YAML
   refused run --model frobnicate -- frobnicate
 }
 
+@test "sizes that a rule does not have" {
+  refused run --hidden 8 -- --hidden scaled_dot_product
+  refused run --rule matmul -S 16 -- -S matmul
+  refused run --rule matmul --weights -- --weights matmul
+  refused run --rule additive --scale 2 -- --scale additive
+  refused run --rule concat --bias -- --bias concat
+  refused run --rule concat --out-dim 8 -- --out-dim concat combine
+  refused run --rule self_attention --no-mha -H 4 -- -H no-mha
+  refused run --rule self_attention --q-len 4 -- --q-len self_attention
+  refused run --rule matmul,concat --hidden 8 -- --hidden rules
+  refused run --rule multi_head gpt2 -- model scaled_dot_product
+}
+
+@test "sizes of zero, or none, in every rule" {
+  refused run --rule additive --hidden 0 -- --hidden 0
+  refused run --rule concat --key-dim 0 -- --key-dim 0
+  refused run --rule concat --combine --out-dim -1 -- --out-dim -1
+  refused run --rule multi_head --model-dim 0 -- --model-dim 0
+  refused run --rule multi_head --out-dim many -- --out-dim many
+  refused run --rule self_attention --input-dim 0 -- --input-dim 0
+  refused run --rule matmul -M 0 -- -M 0
+  refused run --rule matmul -N 0 -- -N 0
+  refused verify --rule matmul -K 0 -- -K 0
+}
+
+@test "sizes of a rule that do not match each other" {
+  refused run --rule multi_head -H 3 --kv-heads 2 -- 3 2
+  refused run --rule multi_head --alias qkv --model-dim 8 --model-dim-v 9 -- model-dim 8 9
+  refused run --rule multi_head --alias qkv --q-len 8 --kv-len 9 -- q-len 8 9
+  refused run --rule additive --alias kv --key-dim 8 --value-dim 9 -- key-dim 8 9
+  refused run --rule matmul --semantics dot --broadcast a -- dot broadcast
+  refused run --rule matmul --semantics dot -H 2 -- dot 2
+  refused run --rule matmul --broadcast c -- --broadcast c
+  refused run --rule matmul --semantics einsum -- --semantics einsum
+}
+
+@test "key of another rule in a config names file and line" {
+  config <<'YAML'
+name: bad
+sweeps:
+  - rule: matmul
+    M: 16
+    causal: top_left
+YAML
+  refused run --config "$work/bad.yaml" -- bad.yaml:5 causal matmul
+}
+
 @test "ranges that never end" {
   refused run -S 128-4096x1 -- 128-4096x1
   refused run -S 128-4096+0 -- 128-4096+0
@@ -373,6 +420,38 @@ broken_case() { # WHAT STRING...: a good case spoilt in one way is refused, nami
 
 @test ".npy with a shape whose product overflows" {
   broken_case npy-huge k.npy
+}
+
+# A golden case with one change to case.json, in Python: c is the whole of it.
+changed_case() { # CASE CHANGE STRING...
+  local case=$1 change=$2
+  shift 2
+  rm -rf "$work/case"
+  cp -r "$root/tests/golden/$case" "$work/case"
+  python - "$work/case/case.json" "$change" <<'PY'
+import json, sys
+c = json.load(open(sys.argv[1]))
+exec(sys.argv[2])
+json.dump(c, open(sys.argv[1], "w"))
+PY
+  refused verify --case "$work/case" -- case.json "$@"
+}
+
+@test "cases of other rules: a missing weight, a size that does not match, no hidden units" {
+  changed_case mha_seed 'del c["inputs"]["w_o"]' inputs.w_o
+  changed_case mha_seed 'del c["inputs"]["w_q_bias"]' inputs.w_q_bias
+  changed_case self_seed 'del c["inputs"]["w_self_v"]' inputs.w_self_v
+  changed_case concat_seed 'del c["inputs"]["w_out"]' inputs.w_out
+  changed_case additive_bahdanau 'del c["inputs"]["w"]' inputs.w
+  changed_case additive_bahdanau 'c["hidden_dim"] = 0' hidden 0
+  changed_case mha_seed 'c["model_dim_k"] = 127' q.npy 127
+  changed_case mha_seed 'c["head_dim"] = 255' w_q.npy 2040
+  changed_case self_seed 'c["input_dim"] = 81' x.npy 81
+  changed_case additive_bahdanau 'c["key_dim"] = "wide"' key_dim
+  changed_case bmm_seed 'c["inputs"]["b"] = c["inputs"]["a"]' inputs.a inputs.b
+  changed_case bmm_seed 'del c["inputs"]["b"]' inputs.b
+  changed_case dot_nd 'c["semantics"] = "einsum"' einsum
+  changed_case dot_nd 'c["semantics"] = "matmul"' "do not broadcast"
 }
 
 @test "NaN inputs: the answer is NaN, in every kernel" {

@@ -3,90 +3,17 @@
  * From flags and configs to points: defaults, what overrides what, order, counts, skips, errors. Machines are
  * synthetic.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "plan_words.h"
 
-#include <cmocka.h>
-
-#include "harness/options.h"
 #include "harness/registry.h"
-#include "harness/sweep.h"
-
-static struct topology topology; /* 2 packages x 4 cores x 2 hardware threads */
-
-static char path[] = P_tmpdir "/attnbench-sweep-XXXXXX.yaml";
-
-static int prepare(void **state)
-{
-    (void)state;
-    struct error error;
-    int file = mkstemps(path, 5);
-    return file < 0 || close(file) || topology_load("pack:2 core:4 pu:2", NULL, &topology, &error);
-}
-
-static int clean_up(void **state)
-{
-    (void)state;
-    topology_release(&topology);
-    return unlink(path);
-}
-
-/* attnbench run (or verify) with these words, planned. Words: NULL-terminated, the command first. */
-static int plan_words(const char *const *words, struct plan *plan, struct error *error)
-{
-    char *argv[64];
-    int argc = 0;
-    for (; words[argc]; argc++)
-        argv[argc] = strdup(words[argc]);
-    argv[argc] = NULL;
-    struct options options;
-    bool done;
-    int code = options_parse(words[0], argc, argv, &options, &done, error);
-    if (!code) {
-        code = request_plan(options.request, &topology, strcmp(words[0], "verify") == 0, plan, error);
-        options_release(&options);
-    }
-    /* argp reorders argv, so that what is freed is what was copied, in another order. */
-    for (int i = 0; i < argc; i++)
-        free(argv[i]);
-    return code;
-}
-
-#define PLAN(plan, ...) plan_or_fail((const char *const[]){__VA_ARGS__, NULL}, plan)
-#define REFUSE(part, ...) refuse((const char *const[]){__VA_ARGS__, NULL}, part)
-
-static void plan_or_fail(const char *const *words, struct plan *plan)
-{
-    struct error error = {0};
-    if (plan_words(words, plan, &error))
-        fail_msg("%s", error.text);
-}
-
-static void refuse(const char *const *words, const char *part)
-{
-    struct plan plan;
-    struct error error = {0};
-    if (plan_words(words, &plan, &error) == 0)
-        fail_msg("accepted; expected '%s'", part);
-    assert_int_equal(error.exit_code, EXIT_USAGE);
-    assert_null(strchr(error.text, '\n'));
-    if (!strstr(error.text, part))
-        fail_msg("'%s' should hold '%s'", error.text, part);
-}
 
 static void defaults_are_the_contract_s(void **state)
 {
     (void)state;
     struct plan plan;
     size_t kernels = 0;
-    for (const struct attn_kernel *const *kernel = attn_registry; *kernel; kernel++)
-        kernels += ((*kernel)->rules & ATTN_BIT(ATTN_SCALED_DOT_PRODUCT)) != 0;
+    for (const char *const *name = registry_names(); *name; name++)
+        kernels += registry_does(*name, ATTN_SCALED_DOT_PRODUCT);
     PLAN(&plan, "run", "-B", "1");
     assert_int_equal(plan.count, kernels);
     const struct point *p = &plan.points[0];
@@ -228,8 +155,8 @@ static void mistakes_are_named(void **state)
     REFUSE("--window: '-2'", "run", "-S", "8", "--window", "-2:0");
     REFUSE("--schedule: unknown schedule 'tuesdays'", "run", "-S", "8", "--schedule", "tuesdays");
     REFUSE("--place: placement 'core:99'", "run", "-S", "8", "--place", "core:99");
-    REFUSE("--hidden: a size of rule additive", "run", "--hidden", "8");
-    REFUSE("rule matmul is not built yet", "run", "--rule", "matmul");
+    REFUSE("--hidden: rule scaled_dot_product has no hidden", "run", "--hidden", "8");
+    REFUSE("--rule: 'thumb' is not a rule", "run", "--rule", "thumb");
     REFUSE("no config 'frobnicate'", "run", "--config", "frobnicate");
     REFUSE("given twice", "run", "--config", "quick", "--config", "ci");
     REFUSE("--min-time: '0s'", "run", "--min-time", "0s");
@@ -244,14 +171,6 @@ static void verify_takes_empty_problems(void **state)
     assert_int_equal(plan.count, 2);
     plan_release(&plan);
     REFUSE("-D: '0' is less than 1", "verify", "-D", "0");
-}
-
-static void write_config(const char *text)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
 }
 
 static void flags_override_sweeps_override_defaults(void **state)
@@ -331,7 +250,7 @@ static void quick_is_what_run_means(void **state)
 static void every_config_plans(void **state)
 {
     (void)state;
-    static const char *const names[] = {"quick", "models", "ci", "full", "masks"};
+    static const char *const names[] = {"quick", "models", "ci", "full", "masks", "rules", "layers", "seeds"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct plan plan;
         PLAN(&plan, "run", "--config", names[i]);
@@ -344,27 +263,13 @@ static void every_config_plans(void **state)
     }
 }
 
-/* What point_repro writes asks for the same point again. */
 static void repro_lines_plan_the_same_point(void **state)
 {
     (void)state;
-    struct plan plan, again;
+    struct plan plan;
     PLAN(&plan, "run", "--config", "masks", "--kernel", "naive", "--threads", "1,2", "--place", "scatter,0,2-5");
-    for (size_t i = 0; i < plan.count; i++) {
-        char *text = point_repro(&plan.points[i]);
-        const char *words[64];
-        int count = 0;
-        strtok(text, " ");
-        for (char *word = strtok(NULL, " "); word; word = strtok(NULL, " "))
-            words[count++] = word;
-        words[count] = NULL;
-        plan_or_fail(words, &again);
-        assert_int_equal(again.count, 1);
-        if (point_digest(&again.points[0]) != point_digest(&plan.points[i]))
-            fail_msg("point %zu comes back as another", i);
-        plan_release(&again);
-        free(text);
-    }
+    for (size_t i = 0; i < plan.count; i++)
+        comes_back(&plan.points[i]);
     plan_release(&plan);
 }
 
