@@ -17,9 +17,10 @@ enum { CASES_PER_TOPIC = 30 };
  * One row in float64, and the largest error that f32 arithmetic in any order can make of it: a score is off by at most
  * (D + 8) eps (sum |q||k||scale| + |bias|), which changes each weight by twice that; exp, its argument's rounding and
  * the two sums add the rest. bf16 and f16: the output is rounded once to 2^-8 or 2^-11, and so may be each weight.
+ * score: becomes the weights, 0 where not allowed. Returns the largest relative error of a weight.
  */
-static void reference_row(const struct example *x, int64_t b, int64_t h, int64_t i, double *score, double *out,
-                          double *bound)
+static double reference_row(const struct example *x, int64_t b, int64_t h, int64_t i, double *score, double *out,
+                            double *bound)
 {
     const struct attn_problem *p = &x->problem;
     const struct attn_args *a = &x->args;
@@ -58,13 +59,14 @@ static void reference_row(const struct example *x, int64_t b, int64_t h, int64_t
     }
     memset(out, 0, sizeof(double) * (size_t)p->D_v);
     memset(bound, 0, sizeof(double) * (size_t)p->D_v);
-    if (!any)
-        return;
     for (int64_t j = 0; j < p->S_kv; j++) {
-        if (isnan(score[j]) && signbit(score[j]))
+        if (isnan(score[j]) && signbit(score[j])) {
+            score[j] = -1; /* no weight is */
             continue;
+        }
         const double weight = exp(score[j] - max);
         const double distance = max - score[j];
+        score[j] = weight;
         span = distance > span && distance < 200 ? distance : span;
         sum += weight;
         const float *v = row_of(&a->v, b, key_head, j);
@@ -73,12 +75,18 @@ static void reference_row(const struct example *x, int64_t b, int64_t h, int64_t
             bound[d] += fabs(weight * v[d]);
         }
     }
+    for (int64_t j = 0; j < p->S_kv; j++)
+        score[j] = score[j] == -1 ? 0 : score[j] / sum;
+    if (!any)
+        return 0;
     const double rounding = p->dtype == ATTN_BF16 ? 0x1p-8 : p->dtype == ATTN_F16 ? 0x1p-11 : 0;
-    const double relative = 4 * largest + ((double)p->S_kv * 2 + 16 + 8 * span) * eps + 2 * rounding;
+    const double error = 4 * largest + ((double)p->S_kv * 2 + 16 + 8 * span) * eps + 2 * rounding;
+    const double relative = error < 2 ? error : 2;
     for (int64_t d = 0; d < p->D_v; d++) {
         out[d] /= sum;
-        bound[d] = bound[d] / sum * (relative < 2 ? relative : 2) + (p->dtype == ATTN_F16 ? 0x1p-25 : 1e-37);
+        bound[d] = bound[d] / sum * relative + (p->dtype == ATTN_F16 ? 0x1p-25 : 1e-37);
     }
+    return relative;
 }
 
 static float float_of(uint32_t dtype, uint16_t x)
@@ -117,7 +125,7 @@ static struct attn_tensor narrow(const struct attn_tensor *wide, struct guarded 
 /* The example in another dtype: what the kernel is given. The example's own tensors remain the reference's. */
 struct given {
     struct attn_args args;
-    struct guarded q, k, v, out;
+    struct guarded q, k, v, out, weights;
 };
 
 static struct given given_of(struct example *x, uint32_t dtype)
@@ -141,9 +149,46 @@ static struct given given_of(struct example *x, uint32_t dtype)
 
 static void release_given(struct given *given)
 {
-    for (struct guarded **block = (struct guarded *[]){&given->q, &given->k, &given->v, &given->out, NULL}; *block;
-         block++)
+    for (struct guarded **block =
+             (struct guarded *[]){&given->q, &given->k, &given->v, &given->out, &given->weights, NULL};
+         *block; block++)
         guarded_release(*block);
+}
+
+/* Asks for the weights: NaN, between gaps of the same. */
+static void add_weights(struct example *x, struct given *given)
+{
+    struct attn_problem *p = &x->problem;
+    struct attn_tensor *weights = &given->args.weights;
+    p->flags |= ATTN_FLAG_WEIGHTS;
+    const int64_t span = lay_out(weights, p->B, p->H, p->S_q, p->S_kv, (int)below(3), one_in(2) ? 0 : below(20));
+    given->weights = guarded_allocate((size_t)span * sizeof(float));
+    weights->data = given->weights.data;
+    memset(weights->data, 0xff, (size_t)span * sizeof(float));
+}
+
+static void judge_weights(const struct attn_kernel *kernel, const struct example *x, const struct given *given,
+                          int64_t b, int64_t h, int64_t i, const double *expected, double relative)
+{
+    const float *got = row_of(&given->args.weights, b, h, i);
+    for (int64_t j = 0; j < x->problem.S_kv; j++) {
+        const double bound = expected[j] > 0 ? relative * expected[j] + 1e-37 : 0;
+        if (isfinite(expected[j]) ? !(fabs((double)got[j] - expected[j]) <= bound) : isfinite(got[j]))
+            fail_msg("%s: dtype %u %s: weight b=%d h=%d i=%d j=%d: got %.9g, expected %.9g", kernel->name,
+                     x->problem.dtype, x->text, (int)b, (int)h, (int)i, (int)j, (double)got[j], expected[j]);
+    }
+}
+
+/* The gaps between rows still hold what add_weights put there. */
+static void judge_gaps(const struct attn_kernel *kernel, const struct example *x, const struct given *given)
+{
+    const struct attn_tensor *t = &given->args.weights;
+    const int64_t span = row_of(t, t->size[0] - 1, t->size[1] - 1, t->size[2] - 1) + t->size[3] - (float *)t->data;
+    int64_t written = 0;
+    for (int64_t e = 0; e < span; e++)
+        written += ((const uint32_t *)t->data)[e] != UINT32_MAX;
+    if (written != t->size[0] * t->size[1] * t->size[2] * t->size[3])
+        fail_msg("%s: %s: wrote %lld weights", kernel->name, x->text, (long long)written);
 }
 
 /* Runs the kernel over spans of its own grain, as a schedule would; splits go to their own outputs. */
@@ -243,13 +288,17 @@ static void judge(const struct attn_kernel *kernel, struct example *x, uint32_t 
 {
     const struct attn_problem *p = &x->problem;
     struct given given = given_of(x, dtype);
+    if (!x->splits && one_in(2))
+        add_weights(x, &given);
     double *got = kernel_output(kernel, x, &given);
     double *score = malloc(sizeof(double) * (size_t)(p->S_kv + 1));
     double *out = malloc(sizeof(double) * (size_t)p->D_v), *bound = malloc(sizeof(double) * (size_t)p->D_v);
     assert_true(score && out && bound);
     for (int64_t row = 0; row < p->B * p->H * p->S_q; row++) {
         const int64_t b = row / (p->H * p->S_q), h = row / p->S_q % p->H, i = row % p->S_q;
-        reference_row(x, b, h, i, score, out, bound);
+        const double relative = reference_row(x, b, h, i, score, out, bound);
+        if (p->flags & ATTN_FLAG_WEIGHTS)
+            judge_weights(kernel, x, &given, b, h, i, score, relative);
         for (int64_t d = 0; d < p->D_v; d++) {
             const double value = got[row * p->D_v + d];
             if (isfinite(out[d]) ? !(fabs(value - out[d]) <= bound[d]) : isfinite(value))
@@ -257,6 +306,8 @@ static void judge(const struct attn_kernel *kernel, struct example *x, uint32_t 
                          kernel->name, dtype, x->text, (int)b, (int)h, (int)i, (int)d, value, out[d], bound[d]);
         }
     }
+    if (p->flags & ATTN_FLAG_WEIGHTS)
+        judge_gaps(kernel, x, &given);
     release_given(&given);
     free(got);
     free(score);

@@ -66,9 +66,11 @@ small=(-S "16,32" -D 16 -H 2 --kernel "naive,tiled")
   expect_status 0
   holds "$file" 'len(records) == 24 and all(r["status"] == "ok" for r in records)'
   rm "$file"
-  attempt "$ATTNBENCH" run "${cheap[@]}" -S 24 -D 16 --kernel naive,avx512 --weights --threads 1 --out "$file"
+  attempt "$ATTNBENCH" run "${cheap[@]}" -S 24 -D 16 --kernel naive,tiled --weights --schedule serial,splitkv \
+    --threads 1 --out "$file"
   expect_status 0
-  holds "$file" 'sorted((r["kernel"], r["status"]) for r in records) == [("avx512", "skipped"), ("naive", "ok")]'
+  holds "$file" 'sorted((r["kernel"], r["schedule"], r["status"]) for r in records) == [("naive", "serial", "ok"),
+    ("naive", "splitkv", "skipped"), ("tiled", "serial", "ok"), ("tiled", "splitkv", "skipped")]'
 }
 
 @test "cold cache is recorded as such" {

@@ -30,7 +30,7 @@ SIMD_OUTLINE int flash_plan(const struct attn_problem *problem, int32_t threads,
     /* short query blocks of a grouped key head are done together: as lanes, or while a key is close */
     if (problem->S_q < LANES_ROWS)
         plan->head_grain = problem->H / problem->H_kv;
-    const size_t lanes = lanes_scratch_floats(problem->dtype, problem->D, problem->D_v);
+    const size_t lanes = lanes_scratch_floats(problem);
     const size_t stream = stream_scratch_floats(problem->D, problem->D_v);
     plan->thread_bytes = sizeof(float) * (lanes > stream ? lanes : stream);
     return 0;
@@ -62,6 +62,8 @@ static inline struct query_row flash_query_row(const struct attn_problem *proble
     if (args->mask.data)
         row.mask = (const uint8_t *)args->mask.data + b * args->mask.stride[0] + h * args->mask.stride[1] +
                    i * args->mask.stride[2];
+    if (form->weights)
+        row.weights = flash_row(&args->weights, ATTN_F32, b, h, i);
     row_key_range(problem, b, i, span->k0, span->k1, &row.first, &row.last);
     row.state = ((span->split * problem->B + b) * problem->H + h) * problem->S_q + i;
     return row;
@@ -103,7 +105,10 @@ static inline int flash_span(const struct attn_problem *problem, const struct at
                              const struct attn_span *span, flash_attend *attend, void *scratch)
 {
     assert(problem->D > 0 && problem->H_kv > 0 && problem->H % problem->H_kv == 0);
-    const struct flash_form form = flash_form(problem, args);
+    struct flash_form form = flash_form(problem, args);
+    form.weights = (problem->flags & ATTN_FLAG_WEIGHTS) != 0;
+    form.k0 = span->k0;
+    form.k1 = span->k1;
     const int64_t group = problem->H / problem->H_kv;
     const bool together = span->q1 - span->q0 < LANES_ROWS;
     for (int64_t b = span->b0; b < span->b1; b++) {

@@ -12,35 +12,7 @@
 
 #include <string.h>
 
-#include "product.h"
-#include "rows.h"
-
-enum {
-    LANES_ROWS = 64,
-    LANES_STRIP = SIMD_TILE_VECTORS * SIMD_LANES,
-    LANES_STRIPS = LANES_ROWS / LANES_STRIP,
-    LANES_KEYS = 192 /* 48 KiB of scores with AVX-512, 12 KiB with AVX2 */
-};
-
-_Static_assert(LANES_KEYS % PRODUCT_ROWS == 0, "blocks of even size are rounded up to whole product rows");
-
-/* A strip of rows as wide as the micro-kernel; lanes beyond the rows are computed and never written anywhere. */
-struct lane_block {
-    const struct flash_form *form;
-    const struct query_row *rows;
-    int count, vectors;
-    int64_t lanes;
-    bool first_strip, last_strip;  /* of those that go through the keys together */
-    bool begun;                    /* some keys are done: output holds their part */
-    int64_t begin, end;            /* keys that some row may see */
-    int64_t full_first, full_last; /* keys that every row may see */
-    float *query, *output, *score; /* [D][lanes], [D_v][lanes], [LANES_KEYS][lanes] */
-    float max[LANES_STRIP] __attribute__((aligned(64)));
-    float sum[LANES_STRIP] __attribute__((aligned(64)));
-    float top[LANES_STRIP] __attribute__((aligned(64)));   /* largest score of the current keys */
-    float first[LANES_STRIP] __attribute__((aligned(64))); /* key interval, counted from the current keys' start */
-    float last[LANES_STRIP] __attribute__((aligned(64)));
-};
+#include "strip.h"
 
 /* Some keys as floats: key first + n is at k + n k_stride. */
 struct lane_keys {
@@ -48,61 +20,18 @@ struct lane_keys {
     int64_t k_stride, v_stride, first;
 };
 
-static inline size_t lanes_scratch_floats(uint32_t dtype, int64_t D, int64_t D_v)
+/* What weights take besides: a maximum a row and block of keys, 256 bytes for LANES_KEYS keys. */
+static inline size_t lanes_peaks_floats(const struct attn_problem *problem)
 {
-    const size_t converted = dtype == ATTN_F32 ? 0 : (size_t)(D + D_v) * LANES_KEYS;
-    return (size_t)(D + D_v) * LANES_ROWS + (size_t)LANES_KEYS * LANES_STRIP + converted;
+    const int64_t blocks = (problem->S_kv + LANES_KEYS - 1) / LANES_KEYS;
+    return problem->flags & ATTN_FLAG_WEIGHTS ? (size_t)(blocks * LANES_ROWS) : 0;
 }
 
-/* SIMD_LANES rows by SIMD_LANES columns of Q, scaled and turned; whole tiles know that they are. */
-SIMD_INLINE void lanes_load_query_tile(uint32_t dtype, const struct query_row *rows, int present, int64_t d,
-                                       int64_t columns, simd_f32 scale, float *query, int64_t lanes)
+static inline size_t lanes_scratch_floats(const struct attn_problem *problem)
 {
-    simd_f32 tile[SIMD_LANES];
-    SIMD_UNROLL
-    for (int t = 0; t < SIMD_LANES; t++) {
-        if (t >= present)
-            tile[t] = simd_zero();
-        else
-            tile[t] = simd_mul(load_elements(dtype, rows[t].q, d, columns), scale);
-    }
-    simd_transpose(tile);
-    SIMD_UNROLL
-    for (int t = 0; t < SIMD_LANES; t++)
-        if (t < columns)
-            simd_store(query + (d + t) * lanes, tile[t]);
-}
-
-SIMD_INLINE void lanes_load_queries_as(uint32_t dtype, struct lane_block *block)
-{
-    const int64_t D = block->form->D, lanes = block->lanes;
-    const simd_f32 scale = simd_set(block->form->query_scale);
-    for (int v = 0; v < block->vectors; v++) {
-        const int present = block->count - v * SIMD_LANES;
-        const struct query_row *rows = block->rows + v * SIMD_LANES;
-        float *query = block->query + v * SIMD_LANES;
-        for (int64_t d = 0; d < D; d += SIMD_LANES) {
-            if (present >= SIMD_LANES && D - d >= SIMD_LANES)
-                lanes_load_query_tile(dtype, rows, SIMD_LANES, d, SIMD_LANES, scale, query, lanes);
-            else
-                lanes_load_query_tile(dtype, rows, present, d, D - d < SIMD_LANES ? D - d : SIMD_LANES, scale, query,
-                                      lanes);
-        }
-    }
-}
-
-static inline void lanes_load_queries(struct lane_block *block)
-{
-    switch (block->form->dtype) {
-    case ATTN_BF16:
-        lanes_load_queries_as(ATTN_BF16, block);
-        break;
-    case ATTN_F16:
-        lanes_load_queries_as(ATTN_F16, block);
-        break;
-    default:
-        lanes_load_queries_as(ATTN_F32, block);
-    }
+    const int64_t columns = problem->D + problem->D_v;
+    const int64_t converted = problem->dtype == ATTN_F32 ? 0 : columns * LANES_KEYS;
+    return (size_t)(columns * LANES_ROWS + LANES_KEYS * LANES_STRIP + converted) + lanes_peaks_floats(problem);
 }
 
 static inline void lanes_set_ranges(struct lane_block *block, int64_t j0, int64_t n)
@@ -262,67 +191,12 @@ static inline void lanes_add_visible_values(struct lane_block *block, const stru
     }
 }
 
-/* SIMD_LANES columns of SIMD_LANES output rows, turned back and scaled; whole tiles know that they are. */
-SIMD_INLINE void lanes_store_tile(uint32_t dtype, const float *output, int64_t lanes, simd_f32 factor,
-                                  const struct query_row *rows, int present, int64_t d, int64_t columns)
-{
-    const simd_mask empty = simd_equal(factor, simd_zero());
-    simd_f32 tile[SIMD_LANES];
-    SIMD_UNROLL
-    for (int t = 0; t < SIMD_LANES; t++) {
-        if (t < columns)
-            tile[t] = simd_select(empty, simd_zero(), simd_mul(simd_load(output + (d + t) * lanes), factor));
-        else
-            tile[t] = simd_zero();
-    }
-    simd_transpose(tile);
-    SIMD_UNROLL
-    for (int t = 0; t < SIMD_LANES; t++) {
-        if (t < present)
-            store_elements(dtype, rows[t].out, d, columns, tile[t]);
-    }
-}
-
-SIMD_INLINE void lanes_store_rows_as(uint32_t dtype, struct lane_block *block)
-{
-    const int64_t D_v = block->form->D_v, lanes = block->lanes;
-    float factors[LANES_STRIP];
-    for (int r = 0; r < lanes; r++)
-        factors[r] = r < block->count ? row_factor(block->form, &block->rows[r], block->max[r], block->sum[r]) : 0.0f;
-    for (int v = 0; v < block->vectors; v++) {
-        const simd_f32 factor = simd_load(factors + v * SIMD_LANES);
-        const int present = block->count - v * SIMD_LANES;
-        const struct query_row *rows = block->rows + v * SIMD_LANES;
-        const float *output = block->output + v * SIMD_LANES;
-        for (int64_t d = 0; d < D_v; d += SIMD_LANES) {
-            if (present >= SIMD_LANES && D_v - d >= SIMD_LANES)
-                lanes_store_tile(dtype, output, lanes, factor, rows, SIMD_LANES, d, SIMD_LANES);
-            else
-                lanes_store_tile(dtype, output, lanes, factor, rows, present, d,
-                                 D_v - d < SIMD_LANES ? D_v - d : SIMD_LANES);
-        }
-    }
-}
-
-static inline void lanes_store_rows(struct lane_block *block)
-{
-    switch (block->form->out_dtype) {
-    case ATTN_BF16:
-        lanes_store_rows_as(ATTN_BF16, block);
-        break;
-    case ATTN_F16:
-        lanes_store_rows_as(ATTN_F16, block);
-        break;
-    default:
-        lanes_store_rows_as(ATTN_F32, block);
-    }
-}
-
 /*
  * What the two products over n keys from j0 fetch for those who come after: the values of these keys (the first strip
  * does, for all) and, before the last keys, the lines that the output goes to; then the next keys (the last strip does)
- * and, before the last keys, the queries one block on. Where the rows or keys end, what lies behind them belongs to the
- * next head if heads are contiguous, and is of no use, nor harm, if not.
+ * and, before the last keys, the queries one block on, before others the lines that the next weights go to. Where the
+ * rows or keys end, what lies behind them belongs to the next head if heads are contiguous, and is of no use, nor harm,
+ * if not.
  *
  * Without it every line of V, Q and output waits for L3 or DRAM in turn: 0.64 of the peak instead of 0.77 at S 128, D
  * 64, 96 heads (AVX-512); 0.80 and 0.84 at S 512.
@@ -343,8 +217,13 @@ static inline void lanes_look_ahead(const struct lane_block *block, const struct
                                        .bytes = form->D * size,
                                        .rows = in_place && block->last_strip ? n : 0};
     scores[1] = values[1] = (struct product_ahead){.rows = 0};
-    if (j0 + n < block->end || block->count < 2)
+    if (block->count < 2)
         return;
+    if (j0 + n < block->end) {
+        if (form->weights)
+            values[1] = weights_ahead(rows, block->count, j0 + n, n);
+        return;
+    }
     const int64_t out_stride = (int64_t)((uintptr_t)rows[1].out - (uintptr_t)rows[0].out);
     const int64_t q_stride = (int64_t)((uintptr_t)rows[1].q - (uintptr_t)rows[0].q);
     scores[1] = (struct product_ahead){.address = (uintptr_t)rows[0].out,
@@ -375,6 +254,10 @@ static inline void lanes_add_keys(struct lane_block *block, const struct lane_ke
     }
     lanes_raise_maximum(block);
     lanes_exponentiate(block, n);
+    if (form->weights) {
+        weights_store(block->score, block->vectors, block->rows, block->count, j0, n);
+        weights_note_peaks(&block->peaks, block->max, block->lanes);
+    }
     if (whole || lanes_hidden_values_finite(block, keys, j0, n))
         value_product(v, keys->v_stride, n, form->D_v, block->score, block->vectors, block->output, block->begun,
                       during_values);
@@ -383,37 +266,12 @@ static inline void lanes_add_keys(struct lane_block *block, const struct lane_ke
     block->begun = true;
 }
 
-/* Prepares one strip, all but its queries. */
-static inline void lanes_begin(struct lane_block *block, float *query, float *output, float *score)
+/* Blocks of one size, a multiple of the micro-kernel's rows: no stub of a few keys at the end. */
+static inline int64_t lanes_step(const struct flash_form *form, int64_t keys)
 {
-    rows_key_hull(block->rows, block->count, &block->begin, &block->end);
-    block->begun = false;
-    block->vectors = (block->count + SIMD_LANES - 1) / SIMD_LANES;
-    block->lanes = (int64_t)block->vectors * SIMD_LANES;
-    block->full_first = block->begin;
-    block->full_last = block->end;
-    for (int r = 0; r < block->count; r++) {
-        const struct query_row *row = &block->rows[r];
-        block->full_first = row->first > block->full_first ? row->first : block->full_first;
-        block->full_last = row->last < block->full_last ? row->last : block->full_last;
-    }
-    block->query = query;
-    block->output = output;
-    block->score = score;
-    for (int r = 0; r < block->lanes; r++) {
-        block->max[r] = -INFINITY;
-        block->sum[r] = 0.0f;
-    }
-}
-
-static inline void lanes_end(struct lane_block *block)
-{
-    if (block->begun) {
-        lanes_store_rows(block);
-        return;
-    }
-    for (int r = 0; r < block->count; r++)
-        row_write_zero(block->form, &block->rows[r]);
+    const int64_t blocks = (keys + LANES_KEYS - 1) / LANES_KEYS, even = (keys + blocks - 1) / blocks;
+    const int64_t grain = form->weights ? WEIGHTS_GRAIN : PRODUCT_ROWS;
+    return (even + grain - 1) / grain * grain;
 }
 
 /* Attention of 1..LANES_ROWS rows over the keys that they may see, all strips of rows going through one block of keys
@@ -445,10 +303,13 @@ SIMD_OUTLINE void lanes_attend(const struct flash_form *form, const struct key_h
     int64_t begin, end;
     rows_key_hull(rows, count, &begin, &end);
     if (begin < end) {
-        /* blocks of one size, a multiple of the micro-kernel's rows: no stub of a few keys at the end */
-        const int64_t blocks = (end - begin + LANES_KEYS - 1) / LANES_KEYS;
-        const int64_t even = (end - begin + blocks - 1) / blocks;
-        const int64_t step = (even + PRODUCT_ROWS - 1) / PRODUCT_ROWS * PRODUCT_ROWS;
+        const int64_t step = lanes_step(form, end - begin);
+        float *peaks = convert ? converted_v + LANES_KEYS * form->D_v : converted_k;
+        for (int s = 0; s < used && form->weights; s++) {
+            const int64_t skipped = strips[s].begin > begin ? (strips[s].begin - begin) / step : 0;
+            strips[s].peaks = (struct weights_peaks){.at = peaks, .step = step, .begin = begin + skipped * step};
+            peaks += (end - begin + step - 1) / step * LANES_STRIP;
+        }
         for (int64_t j0 = begin; j0 < end; j0 += step) {
             if (convert) {
                 const int64_t n = end - j0 < step ? end - j0 : step;

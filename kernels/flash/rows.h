@@ -23,6 +23,7 @@ struct query_row {
     const uint8_t *mask; /* likewise */
     int64_t first, last; /* the keys it may see before mask and bias: first..last-1; none if first >= last */
     int64_t state;       /* its place in row_max and row_sum */
+    float *weights;      /* returned, by key; NULL: not wanted */
 };
 
 /* The keys and values that a group of rows shares. */
@@ -43,6 +44,8 @@ struct flash_form {
     bool has_tile;     /* a mask or a bias is to be read */
     bool partial;
     float *row_max, *row_sum; /* PARTIAL only */
+    bool weights;             /* are returned, for keys k0..k1-1 */
+    int64_t k0, k1;
 };
 
 /* Limits beyond this are as good as open, and sums with positions cannot overflow within it. */
@@ -75,10 +78,16 @@ static inline void rows_key_hull(const struct query_row *rows, int count, int64_
     }
 }
 
+/* Key j of first..last-1 */
+static inline bool row_sees(const struct query_row *row, int64_t j)
+{
+    return !(row->mask && row->mask[j] == 0) && !(row->bias && row->bias[j] == -INFINITY);
+}
+
 static inline bool row_sees_a_key(const struct query_row *row)
 {
     for (int64_t j = row->first; j < row->last; j++)
-        if (!(row->mask && row->mask[j] == 0) && !(row->bias && row->bias[j] == -INFINITY))
+        if (row_sees(row, j))
             return true;
     return false;
 }
@@ -105,6 +114,8 @@ static inline float row_factor(const struct flash_form *form, const struct query
 static inline void row_write_zero(const struct flash_form *form, const struct query_row *row)
 {
     memset(row->out, 0, (size_t)form->D_v * element_size(form->out_dtype));
+    if (form->weights)
+        memset(row->weights + form->k0, 0, sizeof(float) * (size_t)(form->k1 - form->k0));
     row_factor(form, row, -INFINITY, 0.0f);
 }
 

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "rows.h"
+#include "weights.h"
 
 enum {
     STREAM_ROWS = 8, /* more rows are better off as lanes */
@@ -176,6 +177,8 @@ static inline void stream_softmax(const struct flash_form *form, const struct qu
         score = simd_select(simd_first(b - j), score, never);
         score = simd_select(simd_first(a - j), never, score);
         simd_store(state->score + j, score);
+        if (form->weights)
+            simd_store_masked(row->weights + j0 + j, simd_first(n - j), score);
         top = simd_max(score, top);
     }
 
@@ -287,6 +290,8 @@ static inline void stream_store_row(const struct flash_form *form, const struct 
                                     const struct stream_row *state)
 {
     const float factor = row_factor(form, row, state->max, state->sum);
+    if (form->weights)
+        weights_finish_scores(form, row, state->max, factor);
     for (int64_t d = 0; d < form->D_v; d += SIMD_LANES) {
         const simd_f32 output = factor == 0.0f ? simd_zero() : simd_mul(simd_load(state->output + d), simd_set(factor));
         store_elements(form->out_dtype, row->out, d, form->D_v - d, output);

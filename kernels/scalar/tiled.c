@@ -9,8 +9,9 @@
  * Tiling: 128 keys x 64 queries. The strips of a block take turns on one block of keys, which stays in the cache.
  * Registers: product_portable.h.
  * Memory: k and v are read in place (bf16 and f16: a block converted at a time), once for every 64 queries; nothing of
- * size S_q x S_kv is stored but the weights where they are asked for: then the raw scores go to args.weights and become
- * weights when the row's sum is known.
+ * size S_q x S_kv is stored but the weights where they are asked for: a tile goes to args.weights as it stands,
+ * relative to the running maximum of its time, which is kept too, and is scaled when the row's maximum and sum are
+ * known.
  *
  * Keys that only some rows of a strip may see (diagonal, window edges): their scores are replaced, never computed
  * with; and their values are looked at first, since 0 * NaN would reach rows that must not see them.
@@ -49,6 +50,8 @@ struct strip {
     int64_t inner0, inner1; /* keys that every row may see by position */
     float *q, *out;         /* [D][lanes], [D_v][lanes] */
     float *max, *sum;       /* [lanes]; max in units of log2 */
+    float *peaks;           /* WEIGHTS: max after each tile, [tiles][STRIP] */
+    int64_t tile0, tiles;   /* where the first begins, those that are done */
     bool seen[STRIP];       /* the row has an allowed key */
 };
 
@@ -174,6 +177,29 @@ SIMD_INLINE void soften(const int vectors, const struct strip *strip, float *til
         f32x4_store(strip->sum + c * LANES, f32x4_load(strip->sum + c * LANES) + sum[c]);
 }
 
+/* A tile's weights to their rows, and the maxima that they are relative to. */
+static void store_weights(const struct view *view, struct strip *strip, int64_t j0, int64_t j1)
+{
+    const int64_t lanes = strip->vectors * LANES, stride = view->args->weights.stride[2];
+    for (int64_t lane0 = 0; lane0 < strip->rows; lane0 += LANES) {
+        float *to = view->weights + (strip->i0 + lane0) * stride, *from = view->tile + lane0;
+        const int64_t rows = least(LANES, strip->rows - lane0);
+        int64_t j = j0;
+        for (; j + 4 <= j1; j += 4) {
+            f32x4 key[4];
+            for (int step = 0; step < 4; step++)
+                key[step] = f32x4_load(from + (j - j0 + step) * lanes);
+            f32x4_transpose(key);
+            for (int64_t row = 0; row < rows; row++)
+                f32x4_store_unaligned(to + row * stride + j, key[row]);
+        }
+        for (; j < j1; j++)
+            for (int64_t row = 0; row < rows; row++)
+                to[row * stride + j] = from[(j - j0) * lanes + row];
+    }
+    memcpy(strip->peaks + strip->tiles++ * STRIP, strip->max, (size_t)lanes * sizeof(float));
+}
+
 /* Whether the values of keys j0..j1 are all finite. */
 static bool finite_values(const struct view *view, int64_t j0, int64_t j1)
 {
@@ -216,12 +242,9 @@ SIMD_INLINE void attend_tile(const int vectors, const struct view *view, struct 
         hide_by_position(view, strip, j0, j1);
     if (view->bias || view->mask)
         hide_by_element(view, strip, j0, j1);
-    if (view->weights)
-        for (int row = 0; row < strip->rows; row++)
-            for (int64_t j = j0; j < j1; j++)
-                view->weights[(strip->i0 + row) * view->args->weights.stride[2] + j] = tile[(j - j0) * lanes + row];
-
     soften(vectors, strip, tile, j1 - j0, D_v);
+    if (view->weights)
+        store_weights(view, strip, j0, j1);
     if ((inner0 == j0 || finite_values(view, j0, inner0)) && (inner1 == j1 || finite_values(view, inner1, j1))) {
         add_values(vectors, v, v_stride, tile, j1 - j0, D_v, strip->out);
     } else {
@@ -287,12 +310,11 @@ static void begin_strip(const struct view *view, struct strip *strip, int64_t i0
     memset(strip->out, 0, (size_t)(view->problem->D_v * strip->vectors * LANES) * sizeof(float));
 }
 
-/* Raw scores of one row, in place, to its weights; zero where a key is hidden. */
+/* One row's weights in place, from their tiles' maxima to the row's, times inverse; zero where a key is hidden. */
 static void finish_weights(const struct view *view, const struct strip *strip, int row, float inverse)
 {
     const int64_t i = strip->i0 + row;
     float *weights = view->weights + i * view->args->weights.stride[2];
-    const f32x4 max = f32x4_all(strip->max[row]);
     int64_t first, last, j;
     visible(view, i, &first, &last);
     if (!strip->seen[row])
@@ -304,10 +326,16 @@ static void finish_weights(const struct view *view, const struct strip *strip, i
             weights[j] = added_to(view, i, j) == -INFINITY ? 0 : NAN;
         return;
     }
-    for (j = first; j + LANES <= last; j += LANES)
-        f32x4_store_unaligned(weights + j, f32x4_exp2(f32x4_load_unaligned(weights + j) - max) * f32x4_all(inverse));
-    for (; j < last; j++)
-        weights[j] = f32x4_exp2(f32x4_all(weights[j]) - max)[0] * inverse;
+    j = first;
+    for (int64_t tile = 0; tile < strip->tiles; tile++) {
+        const int64_t end = least(last, strip->tile0 + (tile + 1) * KEY_BLOCK);
+        const f32x4 moved = f32x4_all(strip->peaks[tile * STRIP + row] - strip->max[row]);
+        const f32x4 factor = f32x4_exp2(moved) * f32x4_all(inverse);
+        for (; j + LANES <= end; j += LANES)
+            f32x4_store_unaligned(weights + j, f32x4_load_unaligned(weights + j) * factor);
+        for (; j < end; j++)
+            weights[j] *= factor[0];
+    }
 }
 
 /* Divides by the row sums (unless PARTIAL) and stores the rows. */
@@ -352,6 +380,11 @@ static void convert_keys(struct view *view, int64_t j0, int64_t j1)
     view->first = j0;
 }
 
+static int64_t peak_tiles(const struct attn_problem *problem)
+{
+    return problem->flags & ATTN_FLAG_WEIGHTS ? (problem->S_kv + KEY_BLOCK - 1) / KEY_BLOCK : 0;
+}
+
 static void attend_block(struct view *view, int64_t i0, int64_t i1, int64_t split, float *scratch)
 {
     const struct attn_problem *problem = view->problem;
@@ -364,7 +397,9 @@ static void attend_block(struct view *view, int64_t i0, int64_t i1, int64_t spli
         strip->sum = strip->max + STRIP;
         strip->q = strip->sum + STRIP;
         strip->out = strip->q + problem->D * STRIP;
-        scratch = strip->out + problem->D_v * STRIP;
+        strip->peaks = strip->out + problem->D_v * STRIP;
+        strip->tiles = 0;
+        scratch = strip->peaks + peak_tiles(problem) * STRIP;
         begin_strip(view, strip, i, least(i + STRIP, i1));
     }
     int64_t begin, end, other; /* of the first and the last row, both rise with the row */
@@ -378,6 +413,8 @@ static void attend_block(struct view *view, int64_t i0, int64_t i1, int64_t spli
             const int64_t j0 = j > strip->first ? j : strip->first, j1 = least(j + KEY_BLOCK, strip->last);
             if (j0 >= j1)
                 continue;
+            if (strip->tiles == 0)
+                strip->tile0 = j;
             if (strip->vectors == 4)
                 attend_tile(4, view, strip, j0, j1);
             else if (strip->vectors == 2)
@@ -398,8 +435,9 @@ static int plan(const struct attn_problem *problem, int32_t threads, void *state
     plan->k_grain = KEY_BLOCK;
     const int64_t columns = problem->D + problem->D_v;
     const int64_t converted = problem->dtype == ATTN_F32 ? 0 : KEY_BLOCK * columns;
-    plan->thread_bytes =
-        (size_t)((columns + 2) * QUERY_BLOCK + KEY_BLOCK * STRIP + LANES * problem->D + converted) * sizeof(float);
+    plan->thread_bytes = (size_t)((columns + 2 + peak_tiles(problem)) * QUERY_BLOCK + KEY_BLOCK * STRIP +
+                                  LANES * problem->D + converted) *
+                         sizeof(float);
     return 0;
 }
 
