@@ -6,12 +6,6 @@
 #include "report_html.h"
 #include "report_parts.h"
 
-/* The page stands without the plots that have no file yet. */
-#pragma weak report_plot_roofline
-#pragma weak report_plot_throughput
-#pragma weak report_plot_scaling
-#pragma weak report_plot_rivals
-
 enum { SECTION_PARTS = 3 };
 
 struct section {

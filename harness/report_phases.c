@@ -36,7 +36,7 @@ static void put_shares(const json_t *phases, FILE *page)
     color = 0;
     json_object_foreach((json_t *)phases, name, ns)
     {
-        fprintf(page, "%s<span class=\"key\" style=\"background:var(--s%d)\"></span>", color > 0 ? ", " : "",
+        fprintf(page, "%s<span class=\"swatch\" style=\"background:var(--s%d)\"></span>", color > 0 ? ", " : "",
                 color % REPORT_COLORS);
         html_format(page, "%s ", name);
         report_percent(json_number_value(ns) / sum, page);

@@ -346,9 +346,13 @@
     if (mark) show(mark, event.clientX, event.clientY);
     else if (owner && event.pointerType !== 'touch') hide();
   });
+  function showBelow(mark) {
+    var box = mark.getBoundingClientRect();
+    show(mark, box.left, box.bottom - 18);
+  }
   document.addEventListener('focusin', function (event) {
-    var mark = markOf(event.target), box = event.target.getBoundingClientRect();
-    if (mark) show(mark, box.left, box.bottom - 18);
+    var mark = markOf(event.target);
+    if (mark) showBelow(mark);
     else hide();
   });
   document.addEventListener('keydown', function (event) {
@@ -368,8 +372,29 @@
       showRecord(Number(mark.dataset.r));
     }
   });
-  document.addEventListener('scroll', hide, { passive: true });
+  /* Taking the focus may scroll by itself: then the text goes along. */
+  document.addEventListener('scroll', function () {
+    if (owner && owner === document.activeElement) showBelow(owner);
+    else hide();
+  }, { passive: true, capture: true });
 
-  var cells = document.querySelectorAll('.heat td[data-r]');
-  if (cells.length <= 400) cells.forEach(function (cell) { cell.tabIndex = 0; });
+  /* A map is one stop of the Tab key; arrows go from cell to cell. */
+  var steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+  document.querySelectorAll('.heat').forEach(function (map) {
+    var first = map.querySelector('td[data-r]');
+    if (first) first.tabIndex = 0;
+    map.addEventListener('keydown', function (event) {
+      var step = steps[event.key], cell = event.target, row = cell.parentNode, at = cell.cellIndex;
+      if (!step || cell.dataset.r === undefined) return;
+      do {
+        at += step[0];
+        row = step[1] > 0 ? row.nextElementSibling : step[1] < 0 ? row.previousElementSibling : row;
+      } while (row && row.cells[at] && row.cells[at].dataset.r === undefined);
+      event.preventDefault();
+      if (!row || !row.cells[at]) return;
+      cell.tabIndex = -1;
+      row.cells[at].tabIndex = 0;
+      row.cells[at].focus();
+    });
+  });
 })();
