@@ -13,14 +13,15 @@
 
 static const char help[] = "Usage: attnbench doctor [--json] [--color WHEN]\n"
                            "\n"
-                           "Looks at this machine and tells what will disturb a measurement, and how to mend it.\n"
-                           "Takes a fifth of a second, and changes nothing.\n"
+                           "Looks at this machine and tells what will disturb a measurement, and how to\n"
+                           "mend it. Takes a fifth of a second, and changes nothing.\n"
                            "\n"
-                           "  --json        {\"findings\": [{topic, level, state, why, mend}]} on standard output\n"
+                           "  --json        {\"findings\": [{topic, level, state, why, mend}]}\n"
                            "  --color WHEN  auto, always or never\n"
                            "  --help        this text\n"
                            "\n"
-                           "Levels: ok; note (good to know); warn (mend it before you trust a figure); unknown.\n"
+                           "Levels: ok; note (good to know); warn (mend it before you trust a figure);\n"
+                           "unknown.\n"
                            "Exit codes: 0 whatever was found, 2 usage.\n";
 
 enum { FLAG_JSON = ARGUMENTS_LONG_ONLY, FLAG_COLOR, FLAG_HELP };

@@ -11,18 +11,18 @@
 #include "journal.h"
 #include "output.h"
 
-static const char help[] =
-    "Usage: attnbench export [--format FORMAT] [-o OUT] FILE\n"
-    "\n"
-    "Writes a results file in another format.\n"
-    "\n"
-    "  --format FORMAT  csv (a row a record), json (one object), jsonl (as in results files),\n"
-    "                   md (GitHub Markdown with the machine's portrait) or table; default: csv\n"
-    "  -o OUT           file to write; default: standard output\n"
-    "  --wide           all columns in the table\n"
-    "  --help           this text\n"
-    "\n"
-    "Exit codes: 0 ok, 2 usage or bad file, 5 the output could not be written.\n";
+static const char help[] = "Usage: attnbench export [--format FORMAT] [-o OUT] FILE\n"
+                           "\n"
+                           "Writes a results file in another format.\n"
+                           "\n"
+                           "  --format FORMAT  csv (a row a record), json (one object), jsonl (as in\n"
+                           "                   results files), md (GitHub Markdown with the machine's\n"
+                           "                   portrait) or table; default: csv\n"
+                           "  -o OUT           file to write; default: standard output\n"
+                           "  --wide           all columns in the table\n"
+                           "  --help           this text\n"
+                           "\n"
+                           "Exit codes: 0 ok, 2 usage or bad file, 5 the output could not be written.\n";
 
 enum { FLAG_FORMAT = ARGUMENTS_LONG_ONLY, FLAG_OUT, FLAG_WIDE, FLAG_HELP };
 

@@ -20,15 +20,16 @@
 #include "rules.h"
 #include "text.h"
 
-static const char help[] =
-    "Usage: attnbench list [--json] [kernels|rules|schedules|placements|configs|models|counters ...]\n"
-    "\n"
-    "What this build has, with the reason where something cannot run here. Without an argument: everything.\n"
-    "\n"
-    "  --json  the same as one JSON object\n"
-    "  --help  this text\n"
-    "\n"
-    "Exit codes: 0 ok, 2 usage, 5 the output could not be written.\n";
+static const char help[] = "Usage: attnbench list [--json]\n"
+                           "           [kernels|rules|schedules|placements|configs|models|counters ...]\n"
+                           "\n"
+                           "What this build has, with the reason where something cannot run here. Without\n"
+                           "an argument: everything.\n"
+                           "\n"
+                           "  --json  the same as one JSON object\n"
+                           "  --help  this text\n"
+                           "\n"
+                           "Exit codes: 0 ok, 2 usage, 5 the output could not be written.\n";
 
 static const struct {
     const char *name, *summary;

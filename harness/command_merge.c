@@ -10,18 +10,20 @@
 #include "output.h"
 #include "whole_file.h"
 
-static const char help[] =
-    "Usage: attnbench merge [-o OUT] FILE...\n"
-    "\n"
-    "Puts results files together: machine by machine, each run's context followed by its records, as show, export and\n"
-    "report read them. Lines stay as they are, unknown fields included. A point of a run that stands in several files\n"
-    "is kept once, so files may be merged again, and OUT may be one of them; how many were dropped is told.\n"
-    "\n"
-    "  -o OUT, --output OUT  file to write, whole or not at all; default: standard output\n"
-    "  -q, --quiet           only errors on standard error\n"
-    "  --help                this text\n"
-    "\n"
-    "Exit codes: 0 ok, 2 usage or bad file, 5 the output could not be written.\n";
+static const char help[] = "Usage: attnbench merge [-o OUT] FILE...\n"
+                           "\n"
+                           "Puts results files together: machine by machine, each run's context followed by\n"
+                           "its records, as show, export and report read them. Lines stay as they are,\n"
+                           "unknown fields included. A point of a run that stands in several files is kept\n"
+                           "once, so files may be merged again, and OUT may be one of them; how many were\n"
+                           "dropped is told.\n"
+                           "\n"
+                           "  -o OUT, --output OUT  file to write, whole or not at all; default: standard\n"
+                           "                        output\n"
+                           "  -q, --quiet           only errors on standard error\n"
+                           "  --help                this text\n"
+                           "\n"
+                           "Exit codes: 0 ok, 2 usage or bad file, 5 the output could not be written.\n";
 
 enum { FLAG_OUT = ARGUMENTS_LONG_ONLY, FLAG_QUIET, FLAG_HELP };
 

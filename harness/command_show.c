@@ -12,21 +12,20 @@
 #include "output.h"
 #include "record_repro.h"
 
-static const char help[] =
-    "Usage: attnbench show [--wide] [--color WHEN] FILE\n"
-    "       attnbench show FILE --point ID\n"
-    "\n"
-    "Prints a results file as the table that `attnbench run` printed, with its summary; of a merged file\n"
-    "one table a machine.\n"
-    "\n"
-    "  --point ID    one point whole: its record as JSON, then the command that repeats it;\n"
-    "                the first digits of an ID are enough where no other begins so;\n"
-    "                `attnbench show FILE ID` is short for it\n"
-    "  --wide        all columns, whole reasons\n"
-    "  --color WHEN  auto (the default), always or never\n"
-    "  --help        this text\n"
-    "\n"
-    "Exit codes: 0 ok, 2 usage or bad file, 5 the output could not be written.\n";
+static const char help[] = "Usage: attnbench show [--wide] [--color WHEN] FILE\n"
+                           "       attnbench show FILE --point ID\n"
+                           "\n"
+                           "Prints a results file as the table that `attnbench run` printed, with its\n"
+                           "summary; of a merged file one table a machine.\n"
+                           "\n"
+                           "  --point ID    one point whole: its record as JSON, then the command that\n"
+                           "                repeats it; the first digits of an ID are enough where no\n"
+                           "                other begins so; `attnbench show FILE ID` is short for it\n"
+                           "  --wide        all columns, whole reasons\n"
+                           "  --color WHEN  auto (the default), always or never\n"
+                           "  --help        this text\n"
+                           "\n"
+                           "Exit codes: 0 ok, 2 usage or bad file, 5 the output could not be written.\n";
 
 enum { FLAG_POINT = ARGUMENTS_LONG_ONLY, FLAG_WIDE, FLAG_COLOR, FLAG_HELP };
 

@@ -17,7 +17,7 @@ SHELLS = {
     "bash": (["bash", "--norc", "--noprofile", "-i"], "PS1='>'; bind 'set enable-bracketed-paste off'; bind 'set bell-style none'"),
     "zsh": (["zsh", "-f", "-i"], "PROMPT='>'; unset zle_bracketed_paste; setopt no_beep; bindkey -e"),
 }
-LIMIT_S = 20
+LIMIT_S = 60
 
 
 def read_until(terminal, marker, what):

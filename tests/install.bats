@@ -91,7 +91,8 @@ uninstall_from() { # PREFIX
 }
 
 @test "the manual page is well formed: man" {
-  command -v man >/dev/null || skip "man is not here"
+  # A minimal system has a stand-in of this name.
+  man --version 2>/dev/null | grep -q '^man ' || skip "man is not here"
   "$root/scripts/manual" "$ATTNBENCH" >page.1
   MANWIDTH=80 attempt man --warnings -l page.1
   expect_status 0

@@ -109,3 +109,14 @@ PY
   expect_status 1
   [ -z "$out" ] && [[ $err == *wrong*drops_last_key* ]] || tell "what is wrong should stand on stderr"
 }
+
+@test "every --help fits 80 columns" {
+  local command
+  attempt "$ATTNBENCH" --help
+  fits stdout
+  while read -r command _; do
+    "$ATTNBENCH" "$command" --help >"$command.help"
+    fits "$command.help" || tell "of $command --help"
+  done < <(sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' stdout)
+  [ -s run.help ] && [ -s merge.help ]
+}
