@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The additive rule in the vector operations of simd.h: how a problem is cut, and how up to 8 rows that share their
- * keys go through them block by block. Scores are its own (scores.h); softmax, values and ranges are those of the flash
- * stream.
+ * keys go through them block by block. Scores and values are its own (scores.h, values.h); softmax and ranges are those
+ * of the flash stream.
  */
 #ifndef KERNELS_ADDITIVE_ADDITIVE_H
 #define KERNELS_ADDITIVE_ADDITIVE_H
@@ -11,6 +11,7 @@
 
 #include "../flash/flash.h"
 #include "scores.h"
+#include "values.h"
 
 /* What a span's rows have in common. */
 struct additive_form {
@@ -113,13 +114,13 @@ static inline void additive_add_block(const struct additive_form *form, const st
     }
     switch (form->flash.dtype) {
     case ATTN_BF16:
-        stream_values(ATTN_BF16, form->flash.D_v, states, count, a, b, head, j0, n);
+        additive_values(ATTN_BF16, form->flash.D_v, states, count, a, b, head, j0, n);
         break;
     case ATTN_F16:
-        stream_values(ATTN_F16, form->flash.D_v, states, count, a, b, head, j0, n);
+        additive_values(ATTN_F16, form->flash.D_v, states, count, a, b, head, j0, n);
         break;
     default:
-        stream_values(ATTN_F32, form->flash.D_v, states, count, a, b, head, j0, n);
+        additive_values(ATTN_F32, form->flash.D_v, states, count, a, b, head, j0, n);
     }
 }
 

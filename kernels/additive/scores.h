@@ -17,42 +17,36 @@ enum {
     ADDITIVE_QUERIES = SIMD_LANES / 4 /* most queries of a tile: then it is 4 keys wide */
 };
 
-/* The sums, still by lanes, of one query and `keys` keys: a constant, 1 or ADDITIVE_CHAINS. */
-SIMD_INLINE void additive_sums(uint32_t dtype, int64_t hidden, int keys, const float *query, const float *u,
-                               const void *k, int64_t k_stride, simd_f32 *sum)
+/* Features h.. of one query and `keys` (a constant) keys, n of them: 1..SIMD_LANES, added to the sums. */
+SIMD_INLINE void additive_step(uint32_t dtype, int keys, int64_t n, simd_f32 q, simd_f32 factor, const void *k,
+                               int64_t k_stride, int64_t h, simd_f32 *sum)
 {
-    simd_f32 part[ADDITIVE_CHAINS], x[ADDITIVE_CHAINS];
+    simd_f32 x[ADDITIVE_CHAINS];
     SIMD_UNROLL
     for (int t = 0; t < keys; t++)
-        part[t] = simd_zero();
-    int64_t h = 0;
-    for (; h + SIMD_LANES <= hidden; h += SIMD_LANES) {
-        const simd_f32 q = simd_load(query + h), factor = simd_load(u + h);
-        SIMD_UNROLL
-        for (int t = 0; t < keys; t++) {
-            const simd_f32 key = load_elements(dtype, element_at(dtype, k, t * k_stride), h, SIMD_LANES);
-            x[t] = simd_add(q, key);
-        }
-        simd_tanh_each(keys, x);
-        SIMD_UNROLL
-        for (int t = 0; t < keys; t++)
-            part[t] = simd_fma(factor, x[t], part[t]);
-    }
-    if (h < hidden) {
-        const simd_f32 q = simd_load(query + h), factor = simd_load(u + h);
-        SIMD_UNROLL
-        for (int t = 0; t < keys; t++) {
-            const simd_f32 key = load_elements(dtype, element_at(dtype, k, t * k_stride), h, hidden - h);
-            x[t] = simd_add(q, key);
-        }
-        simd_tanh_each(keys, x);
-        SIMD_UNROLL
-        for (int t = 0; t < keys; t++)
-            part[t] = simd_fma(factor, x[t], part[t]);
-    }
+        x[t] = simd_add(q, load_elements(dtype, element_at(dtype, k, t * k_stride), h, n));
+    simd_tanh_each(keys, x);
     SIMD_UNROLL
     for (int t = 0; t < keys; t++)
-        sum[t] = part[t];
+        sum[t] = simd_fma(factor, x[t], sum[t]);
+}
+
+/* Features h.. of a tile. */
+SIMD_INLINE void additive_features(uint32_t dtype, int queries, int64_t n, const struct stream_row *states,
+                                   const float *u, const void *k, int64_t k_stride, int64_t h, int64_t keys,
+                                   simd_f32 *sum)
+{
+    const int width = SIMD_LANES / queries;
+    const simd_f32 factor = simd_load(u + h);
+    for (int r = 0; r < queries; r++) {
+        const simd_f32 q = simd_load(states[r].query + h);
+        int64_t t = 0;
+        for (; t + ADDITIVE_CHAINS <= keys; t += ADDITIVE_CHAINS)
+            additive_step(dtype, ADDITIVE_CHAINS, n, q, factor, element_at(dtype, k, t * k_stride), k_stride, h,
+                          sum + r * width + t);
+        for (; t < keys; t++)
+            additive_step(dtype, 1, n, q, factor, element_at(dtype, k, t * k_stride), k_stride, h, sum + r * width + t);
+    }
 }
 
 /* Scores j.. of `queries` (a constant) rows against 1..SIMD_LANES / queries keys from k on. */
@@ -61,17 +55,14 @@ SIMD_INLINE void additive_tile(uint32_t dtype, int64_t hidden, int queries, cons
 {
     const int width = SIMD_LANES / queries;
     simd_f32 sum[SIMD_LANES];
-    for (int r = 0; r < queries; r++) {
-        int64_t t = 0;
-        for (; t + ADDITIVE_CHAINS <= keys; t += ADDITIVE_CHAINS)
-            additive_sums(dtype, hidden, ADDITIVE_CHAINS, states[r].query, u, element_at(dtype, k, t * k_stride),
-                          k_stride, sum + r * width + t);
-        for (; t < keys; t++)
-            additive_sums(dtype, hidden, 1, states[r].query, u, element_at(dtype, k, t * k_stride), k_stride,
-                          sum + r * width + t);
-        for (; t < width; t++)
-            sum[r * width + t] = simd_zero();
-    }
+    SIMD_UNROLL
+    for (int t = 0; t < SIMD_LANES; t++)
+        sum[t] = simd_zero();
+    int64_t h = 0;
+    for (; h + SIMD_LANES <= hidden; h += SIMD_LANES)
+        additive_features(dtype, queries, SIMD_LANES, states, u, k, k_stride, h, keys, sum);
+    if (h < hidden)
+        additive_features(dtype, queries, hidden - h, states, u, k, k_stride, h, keys, sum);
     float score[SIMD_LANES];
     simd_store(score, simd_sum_rows(sum));
     SIMD_UNROLL
