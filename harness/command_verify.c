@@ -53,6 +53,17 @@ static const char *rotated_schedule(const char *kernel, const struct problem_spe
     return schedules[turn % SCHEDULES];
 }
 
+/* Where all rules are gone through, a kernel is held against those that it does. */
+static size_t drop_others(const struct plan *plan, enum attn_rule rule, const char **kernels, size_t count)
+{
+    const bool several = plan->count && plan->points[0].spec.rule != plan->points[plan->count - 1].spec.rule;
+    size_t kept = 0;
+    for (size_t k = 0; k < count; k++)
+        if (!several || registry_does(kernels[k], rule))
+            kernels[kept++] = kernels[k];
+    return kept;
+}
+
 /* One seeded problem of a rule, by all kernels that the plan has for it. */
 static int check_seeded(struct verifier *verifier, const struct plan *plan, enum attn_rule rule, int64_t index,
                         struct error *error)
@@ -60,7 +71,8 @@ static int check_seeded(struct verifier *verifier, const struct plan *plan, enum
     const char *kernels[VERIFIER_MOST_MEMBERS] = {0};
     const char *asked = plan->count ? plan->points[0].schedule_requested : "auto";
     const struct point seat = {.placement = intern("none"), .threads = SUITE_THREADS};
-    struct verifier_task task = {.seat = &seat, .count = kernels_of(plan, rule, kernels, VERIFIER_MOST_MEMBERS)};
+    struct verifier_task task = {.seat = &seat};
+    task.count = drop_others(plan, rule, kernels, kernels_of(plan, rule, kernels, VERIFIER_MOST_MEMBERS));
     if (task.count == 0)
         return 0;
     task.spec = verify_suite_problem(plan->seed, rule, index, &task.far);
