@@ -4,7 +4,8 @@
 # The plots of a whole page: every SVG of it is well-formed, follows the theme, loads nothing and names its marks; and
 # the figures behind the plots are those of the results.
 
-load helpers
+# shellcheck source=tests/helpers.bash
+. "$BATS_TEST_DIRNAME/helpers.bash"
 
 plots() { python "$BATS_TEST_DIRNAME/report_plot.py" "$@"; }
 
@@ -71,11 +72,13 @@ PYTHON
   grep -q 'No plot here: gnuplot' page.html
   if grep -q '<svg viewBox="0 0' page.html; then tell "a figure without gnuplot"; fi
   [ "$(grep -c 'The data behind' page.html)" -ge 4 ] || tell "the data of all plots"
+  # shellcheck disable=SC2016 # the script in gnuplot's place expands it
   printf '#!/bin/sh\n[ "$1" = --version ] && { echo "gnuplot 5.4"; exit; }\necho "no terminal <svg>" >&2\nexit 1\n' >bin/gnuplot
   chmod +x bin/gnuplot
   attempt env PATH="$work/bin" "$ATTNBENCH" report run.jsonl -o page.html
   expect_status 0
   grep -q 'Plots are missing here: .*no terminal &lt;svg&gt;' page.html
+  # shellcheck disable=SC2016 # the script in gnuplot's place expands it
   printf '#!/bin/sh\n[ "$1" = --version ] && { echo "gnuplot 5.4"; exit; }\necho "<svg><g></svg>"\n' >bin/gnuplot
   attempt env PATH="$work/bin" "$ATTNBENCH" report run.jsonl -o page.html
   expect_status 0
