@@ -15,22 +15,21 @@
 
 static const char help[] = "Usage: attnbench report [-o OUT] FILE...\n"
                            "\n"
-                           "Makes one HTML page from results files: what came out, roofline, kernels by\n"
-                           "shape, scaling, rivals, correctness, every record with the command that repeats\n"
-                           "it, how it was measured. The page asks for nothing else: it can be opened from\n"
-                           "disk, mailed, printed.\n"
+                           "Makes one HTML page from results files: what came out, roofline, kernels by shape,\n"
+                           "scaling, rivals, correctness, every record with the command that repeats it, how it was\n"
+                           "measured. The page asks for nothing else: it can be opened from disk, mailed, printed.\n"
                            "\n"
-                           "  FILE    a results file (- is standard input), or what `attnbench peak --json`\n"
-                           "          printed: its ceilings are drawn into the roofline. Several files are\n"
-                           "          laid over each other and compared by machine, build or file\n"
+                           "A FILE is a results file (- is standard input), or what `attnbench peak --json` printed:\n"
+                           "its ceilings are drawn into the roofline. Several results files are laid over each other\n"
+                           "and compared by machine, build or file.\n"
                            "\n"
-                           "  -o OUT   file to write; - is standard output. Default: beside the results\n"
-                           "           file, with its name and .html; for several of them report.html here\n"
-                           "  --quiet  say nothing of the page that was written\n"
-                           "  --help   this text\n"
+                           "  -o OUT, --output OUT  file to write; - is standard output. Default: beside the results\n"
+                           "                        file, with its name and .html; for several of them\n"
+                           "                        report.html here\n"
+                           "  -q, --quiet           only errors and warnings on standard error\n"
+                           "  --help                this text\n"
                            "\n"
-                           "Plots need gnuplot (5.0 or newer) on PATH; without it the page has the figures\n"
-                           "alone.\n"
+                           "Plots need gnuplot (5.0 or newer) on PATH; without it the page has the figures alone.\n"
                            "\n"
                            "Exit codes: 0 ok, 2 usage or bad file, 5 the page could not be written.\n";
 
@@ -49,13 +48,13 @@ static int parse(int argc, char **argv, struct report_options *options, struct e
         {"help", no_argument, NULL, FLAG_HELP},
         {0},
     };
-    struct arguments arguments = {argc, argv, ":ho:", long_flags};
+    struct arguments arguments = {argc, argv, ":ho:q", long_flags};
     const char *value;
     int flag = arguments_next(&arguments, true, &value, error);
     for (; flag > 0; flag = arguments_next(&arguments, false, &value, error)) {
         if (flag == 'o' || flag == FLAG_OUTPUT)
             options->out = value;
-        else if (flag == FLAG_QUIET)
+        else if (flag == 'q' || flag == FLAG_QUIET)
             options->quiet = true;
         else
             options->help = true;

@@ -315,9 +315,8 @@ static void put_points(const struct report *report, FILE *page)
 void report_comparison(const struct report *report, FILE *page)
 {
     fputs("<p class=\"note\">These runs were made one after the other, not interleaved: what changed on a machine "
-          "between "
-          "them is in the ratios. A ratio above 1 is slower than the first source. For a verdict on two builds or "
-          "kernels let them take turns in one process (<code>attnbench duet</code>).</p>\n",
+          "between them is in the ratios, so small ones prove nothing. A ratio above 1 is slower than the first "
+          "source.</p>\n",
           page);
     put_best(report, page);
     put_points(report, page);
