@@ -63,6 +63,33 @@ commands=(run verify list topo doctor show report export merge)
   expect_out naive tiled avx2 avx512
 }
 
+@test "list kernels has a name once, with the rules and dtypes that it does" {
+  attempt "$ATTNBENCH" list kernels --json
+  expect_status 0
+  python - "$work/stdout" <<'PY'
+import json, sys
+kernels = json.load(open(sys.argv[1]))["kernels"]
+names = [k["name"] for k in kernels]
+assert len(names) == len(set(names)), names
+rules = ["scaled_dot_product", "additive", "concat", "multi_head", "self_attention", "matmul"]
+for kernel in kernels:
+    if kernel["name"] in ("naive", "tiled", "avx2", "avx512"):
+        assert kernel["rules"] == rules and kernel["dtypes"] == ["f32", "bf16", "f16"], kernel
+PY
+}
+
+@test "list rules states every rule's formulas" {
+  attempt "$ATTNBENCH" list rules --json
+  expect_status 0
+  python - "$work/stdout" <<'PY'
+import json, sys
+rules = json.load(open(sys.argv[1]))["rules"]
+assert [r["name"] for r in rules] == [
+    "scaled_dot_product", "additive", "concat", "multi_head", "self_attention", "matmul"]
+assert all(r[key] for r in rules for key in ("definition", "flops_useful", "flops_dense", "bytes_min", "tokens"))
+PY
+}
+
 @test "list gives rules, schedules, placements, configs, models" {
   attempt "$ATTNBENCH" list rules
   expect_status 0
@@ -75,7 +102,7 @@ commands=(run verify list topo doctor show report export merge)
   expect_out compact scatter none
   attempt "$ATTNBENCH" list configs
   expect_status 0
-  expect_out quick models ci full masks
+  expect_out quick models ci full masks rules layers seeds
   attempt "$ATTNBENCH" list models
   expect_status 0
   expect_out bert-base gpt2 llama-3-8b
