@@ -15,7 +15,7 @@
 #include "text.h"
 
 /* Reasons of one status that are told; the others are counted. */
-enum { MAX_REASONS = 8, LINE = 80, LINE_BYTES = 4 * LINE + 4, BAR = 7, MAX_REMOTE = 3 };
+enum { MAX_REASONS = 8, LINE = 80, LINE_BYTES = 4 * LINE + 4, BAR = 7, MAX_REMOTE = 3, INDENT = 4 };
 
 static void print_counts(FILE *file, const struct record_group *groups, size_t group_count,
                          const struct output_style *style)
@@ -67,8 +67,34 @@ static char *kernel_and_reason(const json_t *record)
     return text;
 }
 
-/* "  2 skipped: avx2: why", reasons whole: the rows of the table cut them. */
-static void print_reasons(FILE *file, const struct record_group *groups, size_t group_count, enum record_status status)
+/* A line and, where it is longer than a terminal's, its continuations, broken between words. */
+static void print_wrapped(FILE *file, const char *text)
+{
+    size_t column = 0;
+    while (*text) {
+        size_t spaces = strspn(text, " "), bytes = strcspn(text + spaces, " ");
+        char *word = strndup(text + spaces, bytes);
+        if (!word)
+            abort(); /* memory is exhausted; a summary that hides a failure would be worse than none */
+        size_t columns = text_columns(word);
+        if (column > 0 && column + spaces + columns > LINE) {
+            fprintf(file, "\n%*s", INDENT, "");
+            column = INDENT;
+        } else {
+            fprintf(file, "%*s", (int)spaces, "");
+            column += spaces;
+        }
+        fputs(word, file);
+        free(word);
+        column += columns;
+        text += spaces + bytes;
+    }
+    fputc('\n', file);
+}
+
+/* "  2 skipped: avx2: why", reasons whole: the rows of the table cut them. In a pipe each is one line. */
+static void print_reasons(FILE *file, const struct record_group *groups, size_t group_count, enum record_status status,
+                          const struct output_style *style)
 {
     json_t *times = json_object(), *record, *value;
     const char *key, *name = record_status_name(status);
@@ -85,10 +111,16 @@ static void print_reasons(FILE *file, const struct record_group *groups, size_t 
     }
     json_object_foreach(times, key, value)
     {
-        if (told++ < MAX_REASONS)
-            fprintf(file, "  %lld %s: %s\n", (long long)json_integer_value(value), name, key);
-        else
+        char *line = NULL;
+        if (asprintf(&line, "  %lld %s: %s", (long long)json_integer_value(value), name, key) < 0)
+            abort();
+        if (told++ >= MAX_REASONS)
             untold += (size_t)json_integer_value(value);
+        else if (style->bars)
+            print_wrapped(file, line);
+        else
+            fprintf(file, "%s\n", line);
+        free(line);
     }
     if (untold > 0)
         fprintf(file, "  %zu %s for other reasons\n", untold, name);
@@ -303,9 +335,9 @@ void summary_compose(FILE *file, const json_t *records, const struct output_styl
     struct record_group *groups = record_groups(records, &count);
     fputc('\n', file);
     print_counts(file, groups, count, style);
-    print_reasons(file, groups, count, RECORD_SKIPPED);
-    print_reasons(file, groups, count, RECORD_WRONG);
-    print_reasons(file, groups, count, RECORD_FAILED);
+    print_reasons(file, groups, count, RECORD_SKIPPED, style);
+    print_reasons(file, groups, count, RECORD_WRONG, style);
+    print_reasons(file, groups, count, RECORD_FAILED, style);
     print_fastest(file, groups, count, style);
     print_remotest(file, groups, count, style);
     record_groups_release(groups, count);

@@ -44,6 +44,28 @@ static void ascii_is_ascii_and_keeps_its_columns(void **state)
     json_decref(records);
 }
 
+static void reasons_are_broken_between_words_where_somebody_looks_on(void **state)
+{
+    (void)state;
+    static const char reason[] =
+        "a reason that goes on and on, with a_word_of_some_length and others, until the line of "
+        "a terminal is full and one more word begins the next";
+    const struct output_style on_terminal = {.bars = true}, piped = {0};
+    json_t *records = json_array(), *line = record("naive", 2, 1);
+    spoil(line, "skipped", reason);
+    json_array_append_new(records, line);
+    char *text = in_style(records, &piped);
+    assert_int_equal(times_of(reason, text), 1);
+    free(text);
+    text = in_style(records, &on_terminal);
+    expect_columns(text, 80);
+    assert_non_null(strstr(text, "  1 skipped: naive: a reason that goes on and on, with a_word_of_some_length and\n"
+                                 "    others, until the line of a terminal is full and one more word begins the\n"
+                                 "    next\n"));
+    free(text);
+    json_decref(records);
+}
+
 static void characters_have_stand_ins(void **state)
 {
     (void)state;
@@ -181,6 +203,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ascii_is_ascii_and_keeps_its_columns),
+        cmocka_unit_test(reasons_are_broken_between_words_where_somebody_looks_on),
         cmocka_unit_test(characters_have_stand_ins),
         cmocka_unit_test(the_summary_tells_where_most_is_left_to_gain),
         cmocka_unit_test(wide_titles_are_words),
