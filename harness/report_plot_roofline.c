@@ -76,6 +76,8 @@ static void fit(const struct report *report, const struct panel *panel, struct p
         ridge = fmin(ridge, roof_of(panel, source) / extreme_level(panel, source, true));
         if (panel->ceilings[i].kind != CEILING_MEMORY)
             most_y = fmax(most_y, panel->ceilings[i].value);
+        if (panel->ceilings[i].kind == CEILING_COMPUTE)
+            least_y = fmin(least_y, panel->ceilings[i].value);
     }
     /* Room for the slopes and their names, as long as the points are not pushed into a corner. */
     least_x = fmax(fmin(least_x / 1.6, ridge / 4), least_x / 16);

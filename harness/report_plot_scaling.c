@@ -26,34 +26,38 @@ static const char *placement_of(const struct report_record *record)
     return json_get_string(record->json, "placement", "?");
 }
 
-static void problem_key(const struct report *report, const struct report_record *record, const void *context, FILE *key)
+static void contestant_key(const struct report *report, const struct report_record *record, const void *context,
+                           FILE *key)
 {
     (void)report;
     (void)context;
-    if (plot_measured(record) && threads_of(record) > 0) {
-        fprintf(key, "%zu,", record->problem);
-        plot_key_fields(record->json, (const char *const[]){"mem", NULL}, key);
-    }
+    if (!plot_measured(record) || threads_of(record) < 1)
+        return;
+    fprintf(key, "%zu,%zu,%zu,%s,", record->problem, record->source, record->kernel,
+            json_get_string(record->json, "source", ""));
+    plot_key_fields(record->json, (const char *const[]){"mem", NULL}, key);
 }
 
-static bool same_contestant(const struct report_record *a, const struct report_record *b)
+const struct report_record **plot_scaling_bases(const struct report *report)
 {
-    return a->source == b->source && a->kernel == b->kernel &&
-           strcmp(json_get_string(a->json, "source", ""), json_get_string(b->json, "source", "")) == 0;
-}
-
-const struct report_record *plot_scaling_base(const struct report *report, const struct plot_group *problem,
-                                              const struct report_record *record)
-{
-    const struct report_record *base = NULL;
-    for (size_t i = 0; i < problem->count; i++) {
-        const struct report_record *other = &report->records[problem->records[i]];
-        if (threads_of(other) != 1 || !same_contestant(other, record))
-            continue;
-        if (!base || json_get_number(other->json, "median_ns", NAN) < json_get_number(base->json, "median_ns", NAN))
-            base = other;
+    size_t count;
+    struct plot_group *groups = plot_groups(report, NULL, 0, contestant_key, NULL, &count);
+    const struct report_record **bases = calloc(report->record_count + 1, sizeof *bases);
+    if (!bases)
+        abort();
+    for (size_t g = 0; g < count; g++) {
+        const struct report_record *base = NULL;
+        for (size_t i = 0; i < groups[g].count; i++) {
+            const struct report_record *record = &report->records[groups[g].records[i]];
+            if (threads_of(record) == 1 && (!base || json_get_number(record->json, "median_ns", NAN) <
+                                                         json_get_number(base->json, "median_ns", NAN)))
+                base = record;
+        }
+        for (size_t i = 0; i < groups[g].count; i++)
+            bases[groups[g].records[i]] = base;
     }
-    return base;
+    plot_groups_release(groups, count);
+    return bases;
 }
 
 struct plot_value plot_efficiency(const struct report_record *record, const struct report_record *base)
@@ -69,23 +73,36 @@ static int ascending(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* Distinct thread counts of points with a base, ascending, into values [count of the group]. */
+/* What a record scales from; bases: by plot_scaling_bases. */
+static const struct report_record *base_of(const struct report *report, const struct report_record *const *bases,
+                                           const struct report_record *record)
+{
+    return bases[record - report->records];
+}
+
+/* Problems hold only records with a base. */
+static void problem_key(const struct report *report, const struct report_record *record, const void *context, FILE *key)
+{
+    if (base_of(report, context, record)) {
+        fprintf(key, "%zu,", record->problem);
+        plot_key_fields(record->json, (const char *const[]){"mem", NULL}, key);
+    }
+}
+
+/* Distinct thread counts, ascending, into values [count of the group]. */
 static size_t thread_counts(const struct report *report, const struct plot_group *problem, double *values)
 {
-    size_t total = 0, count = 0;
-    for (size_t i = 0; i < problem->count; i++) {
-        const struct report_record *record = &report->records[problem->records[i]];
-        if (plot_scaling_base(report, problem, record))
-            values[total++] = (double)threads_of(record);
-    }
-    qsort(values, total, sizeof *values, ascending);
-    for (size_t i = 0; i < total; i++)
+    size_t count = 0;
+    for (size_t i = 0; i < problem->count; i++)
+        values[i] = (double)threads_of(&report->records[problem->records[i]]);
+    qsort(values, problem->count, sizeof *values, ascending);
+    for (size_t i = 0; i < problem->count; i++)
         if (count == 0 || values[i] != values[count - 1])
             values[count++] = values[i];
     return count;
 }
 
-/* Those that scale over most thread counts come first. 0: no point has both a base and another thread count. */
+/* Those that scale over most thread counts come first. 0: there is one only. */
 static double weight(const struct report *report, const struct plot_group *problem)
 {
     double *values = calloc(problem->count, sizeof *values);
@@ -97,32 +114,39 @@ static double weight(const struct report *report, const struct plot_group *probl
 }
 
 /* A placement that was measured with several thread counts makes a line of its own; those that come with one (the
- * entries of the ladder) make one together. */
-static const char *family(const struct report *report, const struct plot_group *problem,
-                          const struct report_record *record)
+ * entries of the ladder) make one together. Returns those of the first kind, as "SOURCE,PLACEMENT". */
+static json_t *find_families(const struct report *report, const struct plot_group *problem)
 {
+    json_t *threads = json_object(), *families = json_object();
+    char name[256];
     for (size_t i = 0; i < problem->count; i++) {
-        const struct report_record *other = &report->records[problem->records[i]];
-        if (other->source == record->source && strcmp(placement_of(other), placement_of(record)) == 0 &&
-            threads_of(other) != threads_of(record))
-            return placement_of(record);
+        const struct report_record *record = &report->records[problem->records[i]];
+        snprintf(name, sizeof name, "%zu,%.200s", record->source, placement_of(record));
+        const int64_t other = json_get_int(threads, name, -1);
+        if (other < 0)
+            json_object_set_new(threads, name, json_integer(threads_of(record)));
+        else if (other != threads_of(record))
+            json_object_set_new(families, name, json_true());
     }
-    return "ladder";
+    json_decref(threads);
+    return families;
 }
 
 static void line_key(const struct report *report, const struct report_record *record, const void *context, FILE *key)
 {
-    const struct plot_group *problem = context;
-    if (plot_scaling_base(report, problem, record))
-        fprintf(key, "%zu,%zu,%s,%s,%s", record->source, record->kernel, json_get_string(record->json, "source", ""),
-                json_get_string(record->json, "schedule_requested", json_get_string(record->json, "schedule", "?")),
-                family(report, problem, record));
+    char name[256];
+    (void)report;
+    snprintf(name, sizeof name, "%zu,%.200s", record->source, placement_of(record));
+    fprintf(key, "%zu,%zu,%s,%s,%s", record->source, record->kernel, json_get_string(record->json, "source", ""),
+            json_get_string(record->json, "schedule_requested", json_get_string(record->json, "schedule", "?")),
+            json_object_get((json_t *)context, name) ? placement_of(record) : "ladder");
 }
 
 /* ---- drawing ---- */
 
 struct scaling {
     const struct report *report;
+    const struct report_record *const *bases;
     const struct plot_group *problem;
     struct plot_group *lines;
     size_t line_count, drawn;
@@ -133,13 +157,13 @@ struct scaling {
 
 static struct plot_value value_of(const struct scaling *scaling, const struct report_record *record)
 {
-    const struct report_record *base = plot_scaling_base(scaling->report, scaling->problem, record);
+    const struct report_record *base = base_of(scaling->report, scaling->bases, record);
     return scaling->efficiency ? plot_efficiency(record, base) : plot_speed(record, base);
 }
 
 static char *mark_title(const struct scaling *scaling, const struct report_record *record)
 {
-    const struct report_record *base = plot_scaling_base(scaling->report, scaling->problem, record);
+    const struct report_record *base = base_of(scaling->report, scaling->bases, record);
     char *title = plot_record_title(scaling->report, record), *text;
     if (asprintf(&text, "%s; %.3g x one thread, efficiency %.0f %%", title, plot_speed(record, base).value,
                  100 * plot_efficiency(record, base).value) < 0)
@@ -254,14 +278,13 @@ static char *cpus_of(const json_t *record)
     return text;
 }
 
-static size_t put_rows(const struct report *report, const struct plot_group *problem, size_t room, FILE *page)
+static size_t put_rows(const struct report *report, const struct report_record *const *bases,
+                       const struct plot_group *problem, size_t room, FILE *page)
 {
     size_t rows = 0;
     for (size_t i = 0; i < problem->count && rows < room; i++) {
         const struct report_record *record = &report->records[problem->records[i]];
-        const struct report_record *base = plot_scaling_base(report, problem, record);
-        if (!base)
-            continue;
+        const struct report_record *base = base_of(report, bases, record);
         const struct plot_value speed = plot_speed(record, base), efficiency = plot_efficiency(record, base);
         const double figures[] = {(double)threads_of(record), speed.value, speed.low, speed.high, efficiency.value};
         char *text = plot_problem(report, record->json), *cpus = cpus_of(record->json), figure[TEXT_FIGURE];
@@ -284,12 +307,13 @@ static size_t put_rows(const struct report *report, const struct plot_group *pro
 }
 
 /* The fastest on most threads. */
-static void put_seen(const struct report *report, const struct plot_group *problem, FILE *page)
+static void put_seen(const struct report *report, const struct report_record *const *bases,
+                     const struct plot_group *problem, FILE *page)
 {
     const struct report_record *best = NULL, *base;
     for (size_t i = 0; i < problem->count; i++) {
         const struct report_record *record = &report->records[problem->records[i]];
-        if (!plot_scaling_base(report, problem, record) || (best && threads_of(record) < threads_of(best)))
+        if (best && threads_of(record) < threads_of(best))
             continue;
         if (!best || threads_of(record) > threads_of(best) ||
             json_get_number(record->json, "gflops", 0) > json_get_number(best->json, "gflops", 0))
@@ -297,7 +321,7 @@ static void put_seen(const struct report *report, const struct plot_group *probl
     }
     if (!best)
         return;
-    base = plot_scaling_base(report, problem, best);
+    base = base_of(report, bases, best);
     char *where = plot_where(best);
     html_format(page,
                 "In the first figure the fastest on %s is %s: %.3g times as fast as on one thread, an efficiency of "
@@ -307,11 +331,11 @@ static void put_seen(const struct report *report, const struct plot_group *probl
     free(where);
 }
 
-static void put_caption(const struct report *report, const struct plot_group *problems, size_t left_out, size_t lines,
-                        FILE *page)
+static void put_caption(const struct report *report, const struct report_record *const *bases,
+                        const struct plot_group *problems, size_t left_out, size_t lines, FILE *page)
 {
     fputs("<figcaption>", page);
-    put_seen(report, &problems[0], page);
+    put_seen(report, bases, &problems[0], page);
     fputs(
         "Speed-up is the median time on one thread (the fastest one-thread point of the same kernel and problem) over "
         "the median time here; efficiency is that over the threads. Bars are the widest that both 95 % intervals "
@@ -326,14 +350,17 @@ static void put_caption(const struct report *report, const struct plot_group *pr
     fputs("</figcaption>\n", page);
 }
 
-static void scaling_begin(const struct report *report, const struct plot_group *problem, struct scaling *scaling)
+static void scaling_begin(const struct report *report, const struct report_record *const *bases,
+                          const struct plot_group *problem, struct scaling *scaling)
 {
-    *scaling = (struct scaling){.report = report, .problem = problem};
+    *scaling = (struct scaling){.report = report, .bases = bases, .problem = problem};
+    json_t *families = find_families(report, problem);
     scaling->threads = calloc(problem->count, sizeof *scaling->threads);
     if (!scaling->threads)
         abort();
     scaling->thread_count = thread_counts(report, problem, scaling->threads);
-    scaling->lines = plot_groups(report, problem->records, problem->count, line_key, problem, &scaling->line_count);
+    scaling->lines = plot_groups(report, problem->records, problem->count, line_key, families, &scaling->line_count);
+    json_decref(families);
     scaling->drawn = plot_lines_choose(report, scaling->lines, scaling->line_count, LINES);
 }
 
@@ -343,7 +370,8 @@ static void scaling_end(struct scaling *scaling)
     free(scaling->threads);
 }
 
-static void put_data(const struct report *report, const struct plot_group *problems, size_t count, FILE *page)
+static void put_data(const struct report *report, const struct report_record *const *bases,
+                     const struct plot_group *problems, size_t count, FILE *page)
 {
     static const char *const titles[] = {"problem",  "kernel",    "schedule", "source", "placement",  "CPUs",
                                          "#threads", "#speed-up", "#low",     "#high",  "#efficiency"};
@@ -352,15 +380,15 @@ static void put_data(const struct report *report, const struct plot_group *probl
     html_table_begin(page, "Speed-up over one thread, with the widest interval, and efficiency", titles,
                      sizeof titles / sizeof *titles);
     for (size_t p = 0; p < count; p++)
-        rows += put_rows(report, &problems[p], ROWS_MOST - rows, page);
+        rows += put_rows(report, bases, &problems[p], ROWS_MOST - rows, page);
     html_table_end(page);
     if (rows == ROWS_MOST)
         html_format(page, "Only the first %d rows stand here; the table of all records has every point.", ROWS_MOST);
     html_data_end(page);
 }
 
-static void put_figures(const struct report *report, struct plot_group *problems, size_t chosen, size_t scaled,
-                        FILE *page)
+static void put_figures(const struct report *report, const struct report_record *const *bases,
+                        struct plot_group *problems, size_t chosen, size_t scaled, FILE *page)
 {
     struct plot_renderer renderer = {.gnuplot = report->gnuplot, .prefix = "scaling"};
     size_t total = 0, left_out = 0, *all = calloc(report->record_count + 1, sizeof *all);
@@ -374,7 +402,7 @@ static void put_figures(const struct report *report, struct plot_group *problems
     fputs("<figure class=\"plot\"><div class=\"panels\">\n", page);
     for (size_t p = 0; p < chosen; p++) {
         struct scaling scaling;
-        scaling_begin(report, &problems[p], &scaling);
+        scaling_begin(report, bases, &problems[p], &scaling);
         for (int efficiency = 0; efficiency < 2; efficiency++) {
             scaling.efficiency = efficiency;
             draw(&scaling, titles, &renderer, page);
@@ -397,27 +425,29 @@ static void put_figures(const struct report *report, struct plot_group *problems
         plot_legend_end(page);
     }
     plot_renderer_end(&renderer, page);
-    put_caption(report, problems, scaled - chosen, left_out, page);
+    put_caption(report, bases, problems, scaled - chosen, left_out, page);
     fputs("</figure>\n", page);
-    put_data(report, problems, scaled, page);
+    put_data(report, bases, problems, scaled, page);
     free(all);
 }
 
 void report_plot_scaling(const struct report *report, FILE *page)
 {
     size_t count, scaled = 0;
-    struct plot_group *problems = plot_groups(report, NULL, 0, problem_key, NULL, &count);
+    const struct report_record **bases = plot_scaling_bases(report);
+    struct plot_group *problems = plot_groups(report, NULL, 0, problem_key, bases, &count);
     for (size_t p = 0; p < count; p++)
         scaled += weight(report, &problems[p]) > 0;
     plot_groups_choose(report, problems, count, scaled, weight);
     const size_t chosen = plot_groups_choose(report, problems, scaled, PROBLEMS, weight);
     if (chosen)
-        put_figures(report, problems, chosen, scaled, page);
+        put_figures(report, bases, problems, chosen, scaled, page);
     else
         fputs("<p class=\"note\">No kernel was measured on one thread and on more of them with the same problem, so "
               "there "
               "is no scaling to draw.</p>\n",
               page);
     plot_groups_release(problems, count);
+    free(bases);
     report_plot_topology(report, page);
 }

@@ -7,9 +7,9 @@
 
 #include "report_plot.h"
 
-/* The fastest one-thread record among `problem` of the same source and kernel as record, NULL: there is none. */
-const struct report_record *plot_scaling_base(const struct report *report, const struct plot_group *problem,
-                                              const struct report_record *record);
+/* For each record what it scales from: the fastest one-thread record of the same problem, memory policy, source and
+ * kernel; NULL: there is none, or it was not measured. malloc'd, [report->record_count]. */
+const struct report_record **plot_scaling_bases(const struct report *report);
 /* Speed over the base's, divided by the record's threads. */
 struct plot_value plot_efficiency(const struct report_record *record, const struct report_record *base);
 

@@ -201,11 +201,13 @@ static void test_scaling(void **state)
                              threaded("avx2", "serial", 1, "core:0", 8e4), threaded("avx2", "bhq", 4, "l3:0", 2.5e4),
                              threaded("tiled", "bhq", 4, "l3:0", 1e4), threaded("naive", "bhq", 1, "core:0", 1e3)),
                    NULL, &report);
-    size_t all[] = {0, 1, 2, 3, 4};
-    const struct plot_group problem = {.records = all, .count = 5};
-    const struct report_record *base = plot_scaling_base(&report, &problem, &report.records[2]);
+    const struct report_record **bases = plot_scaling_bases(&report), *base = bases[2];
     assert_ptr_equal(base, &report.records[1]);
-    assert_null(plot_scaling_base(&report, &problem, &report.records[3])); /* tiled has no one-thread point */
+    assert_ptr_equal(bases[0], base);
+    assert_ptr_equal(bases[1], base);
+    assert_null(bases[3]); /* tiled has no one-thread point */
+    assert_ptr_equal(bases[4], &report.records[4]);
+    free(bases);
     expect_interval(plot_speed(&report.records[2], base), 3.2, 7.2e4 / 3.125e4, 1e5 / 2.25e4);
     expect_interval(plot_efficiency(&report.records[2], base), 0.8, 7.2e4 / 12.5e4, 1e5 / 9e4);
     report_release(&report);
