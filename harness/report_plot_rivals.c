@@ -50,7 +50,7 @@ static void fit_ratios(struct plot_axis *axis, double least, double most)
 
 static void begin_rows(struct plot *plot, size_t rows, double least, double most)
 {
-    plot_begin(plot, 420, (int)rows * ROW + 72, 118);
+    plot_begin(plot, 420, (int)rows * ROW + 72, 136);
     plot->y = (struct plot_axis){.low = (double)rows + 0.5, .high = 0.5}; /* row 1 on top */
     plot->x.label = "times the speed of our fastest";
     fit_ratios(&plot->x, least, most);
@@ -78,13 +78,36 @@ static void add_mark(const struct rivals *rivals, const struct plot_contest *con
                                        .title = titles ? rival_title(rivals, contest, rival) : NULL});
 }
 
+/* The marks of one kernel: of very many every step-th, and the outermost. Returns how many it drew. */
+static size_t draw_row(const struct rivals *rivals, const struct plot_standing *standing, double y, struct plot *plot)
+{
+    const size_t step = rivals->marks / MARKS_MOST + 1;
+    double least = INFINITY, most = 0;
+    size_t seen = 0, drawn = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t c = 0; c < rivals->count; c++)
+            for (size_t r = 0; r < rivals->contests[c].count; r++) {
+                const struct plot_rival *rival = &rivals->contests[c].rivals[r];
+                const double ratio = rival->ratio.value;
+                if (rivals->report->records[rival->record].kernel != standing->kernel)
+                    continue;
+                if (pass == 0) {
+                    least = fmin(least, ratio);
+                    most = fmax(most, ratio);
+                } else if (seen++ % step == 0 || ratio <= least || ratio >= most) {
+                    add_mark(rivals, &rivals->contests[c], rival, y, rivals->marks <= REPORT_TITLES / 2, plot);
+                    drawn++;
+                }
+            }
+    return drawn;
+}
+
 /* A row a kernel. Returns how many marks were left out. */
 static size_t draw_all(const struct rivals *rivals, size_t rows, struct plot_renderer *renderer, FILE *page)
 {
     struct plot plot;
     double least = INFINITY, most = 0;
-    size_t seen = 0, drawn = 0;
-    const size_t step = rivals->marks / MARKS_MOST + 1; /* of many, every step-th */
+    size_t left_out = 0;
     for (size_t c = 0; c < rivals->count; c++)
         for (size_t r = 0; r < rivals->contests[c].count; r++) {
             least = fmin(least, rivals->contests[c].rivals[r].ratio.value);
@@ -97,20 +120,13 @@ static size_t draw_all(const struct rivals *rivals, size_t rows, struct plot_ren
         put_name(&plot, row + 1, rivals->report->kernels[standing->kernel], GNUPLOT_INK);
         plot_line(&plot, (struct plot_point[]){{mean, y - 0.42}, {mean, y + 0.42}}, 2,
                   plot_kernel_color(standing->kernel), 0, 2.5);
-        for (size_t c = 0; c < rivals->count; c++)
-            for (size_t r = 0; r < rivals->contests[c].count; r++) {
-                const struct plot_rival *rival = &rivals->contests[c].rivals[r];
-                if (rivals->report->records[rival->record].kernel != standing->kernel || seen++ % step)
-                    continue;
-                add_mark(rivals, &rivals->contests[c], rival, y, rivals->marks <= REPORT_TITLES / 2, &plot);
-                drawn++;
-            }
+        left_out += standing->contests - draw_row(rivals, standing, y, &plot);
     }
     fputs("<div class=\"panel\"><h4>All problems</h4>\n", page);
     plot_end(&plot, renderer, "Speed relative to our fastest kernel, all problems",
              "A row is a kernel, best first; a mark is a problem, a stroke the geometric mean.", page);
     fputs("</div>\n", page);
-    return seen - drawn;
+    return left_out;
 }
 
 static void draw_contest(const struct rivals *rivals, const struct plot_contest *contest,
@@ -177,7 +193,7 @@ static void put_caption(const struct rivals *rivals, size_t rows, size_t thinned
     if (rows < rivals->standing_count)
         html_format(page, "%zu slower kernels have no row. ", rivals->standing_count - rows);
     if (thinned)
-        html_format(page, "%zu marks are left out. ", thinned);
+        html_format(page, "%zu marks between the outermost are left out of the first figure. ", thinned);
     if (contests < rivals->count)
         html_format(page, "Of %zu contests the first %zu are drawn one by one; the table below has more. ",
                     rivals->count, contests);
