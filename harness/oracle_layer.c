@@ -4,7 +4,6 @@
  * entry at a time. See oracle.h for how errors pass from one stage to the next.
  */
 #include <errno.h>
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -287,16 +286,6 @@ static void look_at_inputs(struct layer *layer, int params)
     layer->largest_query = largest;
 }
 
-/* Batch entries without a checked row: nothing is known but that results are finite. */
-static void open_ranges(const struct oracle *oracle, int64_t B)
-{
-    for (int64_t e = 0; e < B * oracle->D_v; e++) {
-        oracle->v_min[e] = -DBL_MAX;
-        oracle->v_max[e] = DBL_MAX;
-        oracle->v_tolerance[e] = 1;
-    }
-}
-
 int oracle_layer(const struct attn_problem *problem, const struct attn_args *inputs, int threads, struct oracle *oracle)
 {
     bool self = problem->rule == ATTN_SELF_ATTENTION, single = problem->flags & ATTN_FLAG_SINGLE;
@@ -320,7 +309,7 @@ int oracle_layer(const struct attn_problem *problem, const struct attn_args *inp
     for (int which = QUERIES; which < PROJECTIONS && code == 0; which++)
         code = create_projection(&layer, which, &layer.projections[which]);
     look_at_inputs(&layer, (self ? ATTN_SELF_MATRICES : 0) + (single ? 0 : ATTN_LAYER_PARAMS));
-    open_ranges(oracle, problem->B);
+    oracle_open_ranges(oracle, problem->B);
     for (int64_t first = 0, end; first < oracle->rows && code == 0; first = end) {
         for (end = first; end < oracle->rows && oracle->b[end] == oracle->b[first];)
             end++;

@@ -146,6 +146,7 @@ int oracle_additive(const struct attn_problem *problem, const struct attn_args *
     stage.attention.additive = true;
     stage.attention.u = u;
     stage.projected = true;
+    oracle_open_ranges(oracle, problem->B);
     for (int64_t g = 0; g < count && code == 0; g++) {
         bool ranged = true;
         code = additive_group(problem, inputs, threads, alike, &groups[g], &stage, &ranged);

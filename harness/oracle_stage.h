@@ -47,6 +47,9 @@ int stage_run(const struct stage *stage, const struct row_group *groups, int64_t
 /* Keys that some query of batch entry b may see, and whether some query sees none. */
 bool visible_keys(const struct attn_problem *problem, int64_t b, int64_t *lo, int64_t *hi);
 
+/* Of batch entries without a checked row nothing is known but that results are finite. */
+void oracle_open_ranges(const struct oracle *oracle, int64_t B);
+
 /* Which of the rows lo..hi of (b,h) are the same numbers; see struct key_head. tied or twin may be NULL. -ENOMEM. */
 int find_twins(const struct attn_tensor *tensor, enum attn_dtype dtype, int64_t b, int64_t h, int64_t lo, int64_t hi,
                uint8_t *tied, int64_t *twin);

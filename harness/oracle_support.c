@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "fill.h"
-#include "oracle_row.h"
+#include "oracle_stage.h"
 
 struct dtype_model dtype_model(enum attn_dtype dtype)
 {
@@ -95,4 +95,13 @@ void read_row(const struct attn_tensor *tensor, enum attn_dtype dtype, int64_t b
     const uint16_t *from = (const uint16_t *)tensor->data + offset;
     for (int64_t d = 0; d < size; d++)
         row[d] = dtype == ATTN_BF16 ? float_from_bf16(from[d]) : float_from_f16(from[d]);
+}
+
+void oracle_open_ranges(const struct oracle *oracle, int64_t B)
+{
+    for (int64_t e = 0; e < B * oracle->range_heads * oracle->D_v; e++) {
+        oracle->v_min[e] = -DBL_MAX;
+        oracle->v_max[e] = DBL_MAX;
+        oracle->v_tolerance[e] = 1;
+    }
 }

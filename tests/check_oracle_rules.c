@@ -264,15 +264,14 @@ static void the_judge_sees_every_element(void **state)
     }
 }
 
-/* Layers whose projections would take more than the budget are checked in some batch entries. */
-static void a_small_budget_leaves_batch_entries_out(void **state)
+/* Layers whose projections would take more than the budget are checked in some batch entries. work: multiplications of
+ * one entry's projections of K and V. */
+static void check_small_budget(struct problem_spec spec, double work)
 {
-    (void)state;
-    struct problem_spec spec = variant_spec(MULTI_HEAD, 2, 40, 16);
     spec.B = 12;
     struct session s;
     open_operands(&spec, &s);
-    consult(&s, 2 * 5.5 * 40 * 2 * 2 * 32 * 16, 1); /* twice five and a half entries' projections of K and V */
+    consult(&s, 2 * 5.5 * work, 1);
     int seen[12] = {0}, entries = 0;
     for (int64_t r = 0; r < s.oracle.rows; r++)
         entries += !seen[s.oracle.b[r]]++;
@@ -287,6 +286,14 @@ static void a_small_budget_leaves_batch_entries_out(void **state)
         put_element(&s.operands.args.out, ATTN_F32, b, 0, 20, 1, kept);
     }
     close_session(&s);
+}
+
+static void a_small_budget_leaves_batch_entries_out(void **state)
+{
+    (void)state;
+    check_small_budget(variant_spec(MULTI_HEAD, 2, 40, 16), 40 * 2 * 2 * 32 * 16);
+    struct problem_spec additive = variant_spec(ADDITIVE, 2, 40, 16);
+    check_small_budget(additive, (double)(additive.H_kv * additive.S_kv * additive.key_dim * additive.hidden));
 }
 
 static void zero_sizes_have_empty_or_zero_answers(void **state)
