@@ -103,7 +103,7 @@ static void structured_data_stay_below_the_bound(void **state)
     (void)state;
     for (int variant = 0; variant < VARIANTS; variant++)
         for (int structure = CLIMBING; structure < STRUCTURES; structure++)
-            for (int64_t length = 5; length < 500; length *= 9)
+            for (int64_t length = 5; length < 200; length *= 6)
                 for (int dtype = ATTN_F32; dtype <= ATTN_F16; dtype++) {
                     struct problem_spec spec = variant_spec((enum variant)variant, 2, length, 70);
                     spec.B = 1;
