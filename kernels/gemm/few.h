@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A product with few rows of a (up to 8: the projections of a decode step), which reads b once, in place: memory sets
- * the pace, and packing would only add to it.
+ * A product with few rows of a (up to 8: the projections of a decode step), which reads b once, in place: packing would
+ * only add to what memory has to give.
  *
- * b as [N][K]: rows of b are read strictly in order, each dotted with every row of a while it is in a register;
- * SIMD_LANES of the products are reduced together by a transposing add tree. b as [K][N]: columns are lanes; as many of
- * them as registers hold sums for go down all of K together.
+ * b as [N][K]: rows of b are read in order, one at a time or, for more rows of a, two, each dotted with every row of a
+ * while it is in a register; SIMD_LANES of the products are reduced together by a transposing add tree. b as [K][N]:
+ * columns are lanes; as many of them as registers hold sums for go down all of K together.
  *
  * bf16 and f16 become f32 in registers, a before (8 x K floats of scratch). With vdpbf16ps rows of [N][K] are pairs of
  * bf16 along K as they lie.

@@ -10,6 +10,7 @@
  * Memory: a is read once for every 256 columns, b once for every span of rows. Per thread 256 KiB of packed b, a part
  * of L2, of which a panel (16 KiB) stays in L1; 32 KiB for a strip of converted a, and, where bf16 or f16 sums of a
  * depth beyond 256 wait, 384 x 256 floats.
+ * Measured as in avx512_matmul.c: 1024^3 f32 0.57 of the multiply+add peak of the compiler's baseline.
  */
 #include "../attn.h"
 #include "../elements_portable.h"
