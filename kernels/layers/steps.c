@@ -2,8 +2,10 @@
  *
  * Tensors in the workspace of a layer, and its steps; see steps.h.
  *
- * The rows of a workspace tensor stand an odd number of cache lines apart. Heads are columns of these rows, and with
- * row lengths of a power of two (H D of most models) the rows of a head would fall into a few sets of the caches.
+ * Heads are columns of the rows of a workspace tensor. Where these rows are a multiple of 8 KiB long (H D of large
+ * models), the rows of a head would fall into a few sets of the caches, so they stand a line further apart: attention
+ * (avx512, f32, rows of 16 KiB, 32 heads of 128) takes 0.974 of the time at S 512, 0.995 at S 2048. Rows of 4 KiB are
+ * better off without: there the line costs 0.5 % at S 1024 and 1.5 % at S 2048.
  */
 #include "steps.h"
 
@@ -11,7 +13,7 @@
 
 #include "../elements_portable.h"
 
-enum { LINE = 64, ROW_DIMENSIONS = 3 };
+enum { LINE = 64, ALIASED = 8192, ROW_DIMENSIONS = 3 };
 
 struct attn_tensor layer_operand(const struct layer_build *build, const struct attn_tensor *given, int64_t size0,
                                  int64_t size1, int64_t size2, int64_t size3)
@@ -50,7 +52,10 @@ static void order_dimensions(const struct attn_tensor *tensor, int order[ROW_DIM
 struct attn_tensor layer_rows(const struct layer_build *build, const struct attn_tensor *like, int64_t width)
 {
     const int64_t line = LINE / (int64_t)element_size(build->problem->dtype);
-    int64_t stride = ((width + line - 1) / line | 1) * line;
+    int64_t lines = (width + line - 1) / line;
+    if (lines % (ALIASED / LINE) == 0)
+        lines++;
+    int64_t stride = lines * line;
     struct attn_tensor rows = {.size = {like->size[0], like->size[1], like->size[2], width}, .stride = {0, 0, 0, 1}};
     int order[ROW_DIMENSIONS];
     order_dimensions(like, order);
