@@ -69,15 +69,18 @@ static double told_by_roof(const json_t *record, const char *ceiling)
     return strcmp(ceiling, "compute") == 0 ? roof : roof / plot_intensity(record);
 }
 
+/* Noisy points tell only where no other does: their probes shared the machine too. */
 static void add_told(struct ceilings *ceilings, size_t source, enum ceiling_kind kind, const char *name)
 {
     size_t count = 0;
-    for (size_t i = 0; i < ceilings->record_count; i++) {
-        const struct report_record *record = &ceilings->report->records[ceilings->records[i]];
-        const double value = record->source == source ? told_by_roof(record->json, name) : NAN;
-        if (value > 0)
-            ceilings->values[count++] = value;
-    }
+    for (int noisy = 0; noisy < 2 && count == 0; noisy++)
+        for (size_t i = 0; i < ceilings->record_count; i++) {
+            const struct report_record *record = &ceilings->report->records[ceilings->records[i]];
+            const bool asked = record->source == source && record->noisy == (noisy == 1);
+            const double value = asked ? told_by_roof(record->json, name) : NAN;
+            if (value > 0)
+                ceilings->values[count++] = value;
+        }
     add_values(ceilings, kind, source, name, count);
 }
 

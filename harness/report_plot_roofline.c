@@ -329,7 +329,7 @@ static void put_caption(const struct report *report, const struct panel *panels,
     fputs("A dot is a measured point: useful FLOPs over the median time of a call, against useful FLOPs over the least "
           "bytes that the problem must move. Lines are ceilings that were measured, none is from a data sheet: probes "
           "ran between the samples of each point, on its CPUs and a buffer of its size; a line is the median of what "
-          "they told at the points that it bounds",
+          "they told at the points that it bounds, at noisy ones only for want of others",
           page);
     fputs(peak ? ", or what attnbench peak found where no point tells. " : ". ", page);
     if (!compute)

@@ -320,6 +320,25 @@ static void test_ceilings(void **state)
     report_release(&report);
 }
 
+/* Noisy points count only where they are alone. */
+static void test_ceilings_without_noise(void **state)
+{
+    (void)state;
+    struct report report;
+    size_t count, all[] = {0, 1, 2};
+    json_t *records = json_pack("[o,o,o]", bounded("avx2", "compute", 200, 1e5, 200),
+                                bounded("avx2", "compute", 50, 1e5, 200), bounded("avx2", "dram", 20, 1e6, 200));
+    for (size_t i = 1; i < 3; i++)
+        json_object_set_new(json_array_get(records, i), "noise", json_pack("{s:s}", "quality", "noisy"));
+    example_report(records, NULL, &report);
+    struct plot_ceiling *ceilings = plot_ceilings(&report, all, 3, &count);
+    assert_int_equal(count, 2);
+    expect_ceiling(&ceilings[0], CEILING_COMPUTE, "compute", 200, 200, 200, 1);
+    expect_ceiling(&ceilings[1], CEILING_MEMORY, "dram", 20, 20, 20, 1);
+    free(ceilings);
+    report_release(&report);
+}
+
 /* attnbench peak fills what no point tells, of the same machine, placement and threads only. */
 static void test_ceilings_of_peak(void **state)
 {
@@ -369,6 +388,7 @@ int main(void)
         cmocka_unit_test(test_contests),
         cmocka_unit_test(test_ceilings),
         cmocka_unit_test(test_ceilings_of_peak),
+        cmocka_unit_test(test_ceilings_without_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
