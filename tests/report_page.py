@@ -202,6 +202,10 @@ def check_details(chrome):
     expect_equal(chrome.run("document.querySelector('#rows .open').getAttribute('aria-expanded')"), "true", "aria-expanded")
     text = chrome.run("document.querySelector('#rows .details').textContent")
     expect("attnbench run " in text and "Rows checked" in text, f"details: {text[:300]}")
+    beyond = chrome.run("Math.max(...Array.from(document.querySelectorAll('#rows .details > *')).map(e =>"
+                        " e.getBoundingClientRect().right)) - document.querySelector('#table').parentNode"
+                        ".getBoundingClientRect().right")
+    expect(beyond <= 0, f"details reach {beyond} pixels beyond the table's box")
     command = chrome.run("document.querySelector('#rows .details code').textContent")
     expect("--kernel" in command and "\n" not in command, f"command: {command}")
     chrome.call("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
