@@ -10,6 +10,9 @@
  * Memory: k and v are read in place (bf16 and f16: a block converted at a time), once for every 16 queries; nothing of
  * size S_q x S_kv is stored but the weights where they are asked for: then the scores go to args.weights and become
  * weights when the row's sum is known.
+ *
+ * Measured on a Zen 4 core: 0.70 of the rate of f32x4_tanh alone (6.7e8/s) at hidden = D_v = 64 and 128, 0.76 at hidden
+ * 512, D_v 64.
  */
 #include <assert.h>
 
