@@ -33,7 +33,7 @@ struct attn_tensor layer_columns(const struct layer_build *build, const struct a
                                  int64_t count);
 struct attn_tensor layer_split(const struct attn_tensor *rows, int64_t H, int64_t D);
 
-/* out = x w + bias for every row of x. bias: one row, without data: none. flags: TRANSPOSED, ACCUMULATE. */
+/* out = x w + bias for every row of x. bias: one row, without data: none. flags: TRANSPOSED. */
 void layer_matmul(const struct layer_build *build, enum attn_phase phase, const struct attn_tensor *x,
                   const struct attn_tensor *w, const struct attn_tensor *bias, uint32_t flags,
                   const struct attn_tensor *out);
