@@ -263,7 +263,9 @@ static void put_source(const struct report *report, const struct report_source *
     machine_read(topology, &machine);
     const int cpus = hwloc_bitmap_weight(machine.cpus);
     fputs("<figure class=\"plot\"><h3>", page);
-    html_format(page, "The machine: %s", report->source_count > 1 ? source->label : model);
+    html_format(page, "The machine: %s", model);
+    if (report->source_count > 1) /* models may be alike */
+        html_format(page, " (%s)", json_get_string(source->context, "host", "?"));
     fputs("</h3>\n", page);
     if (cpus <= 0 || cpus > CPUS_MOST) {
         html_format(page, "The file tells of %d CPUs, so the machine is not drawn.", cpus < 0 ? 0 : cpus);

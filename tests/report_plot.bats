@@ -61,7 +61,7 @@ PYTHON
   attempt "$ATTNBENCH" report big.jsonl other.jsonl -o page.html
   expect_status 0
   plots check page.html >drawn
-  grep -q 'The machine: .*other' page.html
+  grep -q 'The machine: made up (other)' page.html
 }
 
 @test "without gnuplot, with one too old or broken, the figures stand and a sentence says why" {
