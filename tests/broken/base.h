@@ -17,6 +17,7 @@ struct base_steps {
     bool (*allowed)(const struct attn_problem *problem, const struct attn_args *args, int64_t b, int64_t h, int64_t i,
                     int64_t j);
     int64_t (*key_head)(const struct attn_problem *problem, int64_t h);
+    float (*score)(const struct attn_problem *problem, const struct attn_args *args, const float *q, const float *k);
     int64_t (*offset)(const struct attn_tensor *t, int64_t b, int64_t h, int64_t row);
     void (*clear)(const struct attn_problem *problem, const struct attn_span *span, int64_t i, float *sums);
     float (*running_max)(float old_max, float score);
@@ -93,10 +94,29 @@ static inline void base_before_store(const struct attn_span *span, int64_t i)
     (void)i;
 }
 
+/* Before the bias. */
+static inline float base_score(const struct attn_problem *problem, const struct attn_args *args, const float *q,
+                               const float *k)
+{
+    float score = 0;
+    (void)args;
+    for (int64_t d = 0; d < problem->D; d++)
+        score += q[d] * k[d];
+    score *= problem->scale;
+    return problem->softcap > 0 ? problem->softcap * tanhf(score / problem->softcap) : score;
+}
+
+static inline float base_bias(const struct attn_args *args, int64_t b, int64_t h, int64_t i, int64_t j)
+{
+    const struct attn_tensor *bias = &args->bias;
+    return bias->data ? ((const float *)bias->data)[base_offset(bias, b, h, i) + j * bias->stride[3]] : 0;
+}
+
 static inline struct base_steps base_complete(const struct base_steps *swapped)
 {
     struct base_steps steps = *swapped;
     steps.allowed = steps.allowed ? steps.allowed : base_allowed;
+    steps.score = steps.score ? steps.score : base_score;
     steps.key_head = steps.key_head ? steps.key_head : base_key_head;
     steps.offset = steps.offset ? steps.offset : base_offset;
     steps.clear = steps.clear ? steps.clear : base_clear;
@@ -106,20 +126,6 @@ static inline struct base_steps base_complete(const struct base_steps *swapped)
     steps.add = steps.add ? steps.add : base_add;
     steps.before_store = steps.before_store ? steps.before_store : base_before_store;
     return steps;
-}
-
-static inline float base_score(const struct attn_problem *problem, const struct attn_args *args, const float *q,
-                               const float *k, int64_t b, int64_t h, int64_t i, int64_t j)
-{
-    float score = 0;
-    for (int64_t d = 0; d < problem->D; d++)
-        score += q[d] * k[d];
-    score *= problem->scale;
-    if (problem->softcap > 0)
-        score = problem->softcap * tanhf(score / problem->softcap);
-    if (args->bias.data)
-        score += ((const float *)args->bias.data)[base_offset(&args->bias, b, h, i) + j * args->bias.stride[3]];
-    return score;
 }
 
 /* sums: D_v floats. */
@@ -138,7 +144,7 @@ static inline void base_attend(const struct attn_problem *problem, const struct 
             continue;
         const float *k = (const float *)args->k.data + steps->offset(&args->k, b, key_head, j);
         const float *v = (const float *)args->v.data + steps->offset(&args->v, b, key_head, j);
-        const float score = base_score(problem, args, q, k, b, h, i, j);
+        const float score = steps->score(problem, args, q, k) + base_bias(args, b, h, i, j);
         const float new_max = steps->running_max(max, score), factor = steps->rescale(max, new_max);
         const float weight = score == -INFINITY ? 0 : steps->exponential(score - (isinf(new_max) ? 0 : new_max));
         row_sum = row_sum * factor + weight;
