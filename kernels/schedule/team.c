@@ -139,37 +139,47 @@ static void run_tasks(const struct attn_job *job, struct team *team, const struc
     }
 }
 
+/* What each thread of the team does, all of it. */
+static void take_part(const struct attn_job *job, const struct attn_team_work *work, struct team *team, int thread,
+                      int threads)
+{
+    double busy = 0;
+    for (int32_t phase = 0; phase < job->plan->phases - 1; phase++) {
+        const double begin = now_ns();
+        run_items(job, team, phase, thread, threads);
+        busy += now_ns() - begin;
+#pragma omp barrier
+    }
+    double begin = now_ns();
+    run_tasks(job, team, work, thread, threads);
+    busy += now_ns() - begin;
+    if (work->finish) {
+        /* The barrier orders memory; the counter says so to thread sanitizers, which can't see into it. */
+        atomic_fetch_add(&team->arrived, 1);
+#pragma omp barrier
+        begin = now_ns();
+        if (atomic_load(&team->arrived) == threads && !atomic_load(&team->error))
+            work->finish(job, work->context, thread, threads);
+        busy += now_ns() - begin;
+    }
+    if (job->busy_ns)
+        job->busy_ns[thread] += busy; /* once a call: no false sharing while there is work */
+}
+
 int attn_team_work(const struct attn_job *job, const struct attn_team_work *work)
 {
     struct team team;
     atomic_init(&team.next_task, 0);
     atomic_init(&team.error, 0);
     atomic_init(&team.arrived, 0);
+    if (job->threads == 1) { /* a region of one thread would cost as much as a tiny problem takes */
+        take_part(job, work, &team, 0, 1);
+        return atomic_load(&team.error);
+    }
 #pragma omp parallel num_threads(job->threads) default(none) shared(job, work, team)
     {
         /* The runtime may give fewer threads than asked for; the shares go by those that are here. */
-        const int thread = omp_get_thread_num(), threads = omp_get_num_threads();
-        double busy = 0;
-        for (int32_t phase = 0; phase < job->plan->phases - 1; phase++) {
-            const double begin = now_ns();
-            run_items(job, &team, phase, thread, threads);
-            busy += now_ns() - begin;
-#pragma omp barrier
-        }
-        double begin = now_ns();
-        run_tasks(job, &team, work, thread, threads);
-        busy += now_ns() - begin;
-        if (work->finish) {
-            /* The barrier orders memory; the counter says so to thread sanitizers, which can't see into it. */
-            atomic_fetch_add(&team.arrived, 1);
-#pragma omp barrier
-            begin = now_ns();
-            if (atomic_load(&team.arrived) == threads && !atomic_load(&team.error))
-                work->finish(job, work->context, thread, threads);
-            busy += now_ns() - begin;
-        }
-        if (job->busy_ns)
-            job->busy_ns[thread] += busy; /* once a call: no false sharing while there is work */
+        take_part(job, work, &team, omp_get_thread_num(), omp_get_num_threads());
     }
     return atomic_load(&team.error);
 }
