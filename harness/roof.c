@@ -46,8 +46,6 @@ static double team_flops(const struct team *team, const struct flop_probe *probe
 
 void roof_measure_peaks(const struct team *team, struct roof_peaks *peaks)
 {
-    for (int p = 0; p < ROOF_MOST_PROBES; p++)
-        peaks->flops_per_s[p] = 0;
     for (int p = 0; p < ROOF_MOST_PROBES && flop_probes[p]; p++) {
         if (flop_probes[p]->isa & ~isa_available())
             continue;

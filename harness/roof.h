@@ -18,6 +18,7 @@ enum { ROOF_MOST_PROBES = 16 };
 struct roof_peaks {
     double flops_per_s[ROOF_MOST_PROBES];
 };
+/* Raises *peaks, which comes zeroed for a new team, to what the probes reach now. */
 void roof_measure_peaks(const struct team *team, struct roof_peaks *peaks);
 /* Index of the fastest probe for dtype among those whose ISA bits are within isa; -1: none. f16 has no FMA of its own
  * here and uses f32's; so does bf16 where its instruction is missing. */
