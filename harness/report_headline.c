@@ -133,7 +133,7 @@ static void put_class(const struct verdicts *verdicts, const struct verdict *ver
 {
     const char *rule = verdicts->report->rules[verdict->rule];
     if (verdicts->report->rule_count > 1 || strcmp(rule, "scaled_dot_product") != 0)
-        html_format(page, "%s, ", rule);
+        html_format(page, "%s ", rule);
     fputs(report_class_name(verdict->class), page);
 }
 
@@ -167,9 +167,45 @@ static const char *separator(size_t index, size_t count)
     return index == 0 ? "" : index + 1 == count ? " and " : ", ";
 }
 
+/* More classes than a reader takes in from a sentence are left to the table below it. */
+enum { SPELT_OUT = 4 };
+
+/* How many problems each kernel is fastest on, the most first. */
+static void put_wins(const struct verdicts *verdicts, FILE *page)
+{
+    size_t problems = 0, kernels = 0, *wins = calloc(verdicts->report->kernel_count + 1, sizeof *wins);
+    if (!wins)
+        abort();
+    for (size_t i = 0; i < verdicts->contest_count; i++) {
+        if (verdicts->contests[i].source != verdicts->source)
+            continue;
+        problems++;
+        kernels += wins[first_of(verdicts, i)->kernel]++ == 0;
+    }
+    for (size_t told = 0; told < kernels; told++) {
+        size_t most = 0;
+        for (size_t k = 1; k < verdicts->report->kernel_count; k++)
+            most = wins[k] > wins[most] ? k : most;
+        fputs(separator(told, kernels), page);
+        html_format(page, "%s", verdicts->report->kernels[most]);
+        fprintf(page, " on %zu", wins[most]);
+        if (told == 0) {
+            fputs(" of ", page);
+            report_count(problems, "problem", page);
+        }
+        wins[most] = 0;
+    }
+    free(wins);
+}
+
 static void put_fastest(const struct verdicts *verdicts, FILE *page)
 {
     fputs("<li><strong>Fastest kernel:</strong> ", page);
+    if (verdicts->count > SPELT_OUT) {
+        put_wins(verdicts, page);
+        fputs("; class by class in the table below.</li>\n", page);
+        return;
+    }
     for (size_t i = 0; i < verdicts->count; i++) {
         const struct verdict *verdict = &verdicts->items[i];
         fputs(separator(i, verdicts->count), page);
@@ -189,9 +225,42 @@ static void put_fastest(const struct verdicts *verdicts, FILE *page)
     fputs(".</li>\n", page);
 }
 
+static const char roof_meaning[] =
+    ". The roof is the best that this machine, measured at the same moment, could do.</li>\n";
+
+/* The classes that are farthest from the roof and nearest to it. */
+static void put_roof_span(const struct verdicts *verdicts, FILE *page)
+{
+    const struct verdict *least = NULL, *most = NULL;
+    for (size_t i = 0; i < verdicts->count; i++) {
+        const struct verdict *verdict = &verdicts->items[i];
+        if (isnan(verdict->roof))
+            continue;
+        least = !least || verdict->roof < least->roof ? verdict : least;
+        most = !most || verdict->roof > most->roof ? verdict : most;
+    }
+    if (!least) {
+        fputs("unknown.</li>\n", page);
+        return;
+    }
+    fputs("from ", page);
+    report_percent(least->roof, page);
+    fputs(" in ", page);
+    put_class(verdicts, least, page);
+    fputs(" to ", page);
+    report_percent(most->roof, page);
+    fputs(" in ", page);
+    put_class(verdicts, most, page);
+    fputs(roof_meaning, page);
+}
+
 static void put_roofs(const struct verdicts *verdicts, FILE *page)
 {
     fputs("<li><strong>Share of the roof</strong> that the fastest points reach: ", page);
+    if (verdicts->count > SPELT_OUT) {
+        put_roof_span(verdicts, page);
+        return;
+    }
     for (size_t i = 0; i < verdicts->count; i++) {
         const struct verdict *verdict = &verdicts->items[i];
         fputs(separator(i, verdicts->count), page);
@@ -203,7 +272,7 @@ static void put_roofs(const struct verdicts *verdicts, FILE *page)
         fputs(" in ", page);
         put_class(verdicts, verdict, page);
     }
-    fputs(". The roof is the best that this machine, measured at the same moment, could do.</li>\n", page);
+    fputs(roof_meaning, page);
 }
 
 /* ---- what holds the rest back ------------------------------------------------------------------------------------ */
@@ -219,6 +288,8 @@ static const char *cause_words(const char *cause)
                  {"imbalance", "threads with more work than others"},
                  {"smt-shared", "two threads on one core"},
                  {"compute-bound", "nothing but the arithmetic units"},
+                 {"tanh-bound", "nothing but the rate of tanh"},
+                 {"mixed-bound", "nothing but the roofs of its phases"},
                  {"cache-bound", "nothing but the bandwidth of the caches"},
                  {"dram-bound", "nothing but the bandwidth of memory"}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {

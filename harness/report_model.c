@@ -59,7 +59,7 @@ const char *report_class_name(enum report_class class)
         [REPORT_PREFILL] = "prefill",
         [REPORT_CAUSAL_PREFILL] = "causal prefill",
         [REPORT_DECODE] = "decode",
-        [REPORT_SMALL_BATCHED] = "small, batched",
+        [REPORT_SMALL_BATCHED] = "small batches",
         [REPORT_BUILDING_BLOCK] = "building block",
     };
     return names[class];

@@ -274,7 +274,15 @@ PY
   data layers
   report layers.jsonl -o page.html
   expect_status 0
-  page_holds page.html "avx2 for multi_head, prefill" "Where the time of layers goes" "projections 60%" "output 10%"
+  page_holds page.html "avx2 for multi_head prefill" "Where the time of layers goes" "projections 60%" "output 10%"
+}
+
+@test "the headline spells out few classes of problems, and sums up many" {
+  data rules
+  report rules.jsonl -o page.html
+  expect_status 0
+  page_holds page.html "avx2 on 4 of 5 problems and avx512 on 1; class by class" \
+    "from 50% in scaled_dot_product prefill to 90% in self_attention prefill"
 }
 
 @test "a run of the program itself, with what peak measured" {
