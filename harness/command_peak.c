@@ -398,7 +398,7 @@ int command_peak(int argc, char **argv, struct error *error)
     if (rc == 0 && !topology.this_system)
         rc = error_usage(error, "HWLOC_XMLFILE, HWLOC_SYNTHETIC: measuring on another machine's topology is refused");
     if (rc == 0)
-        rc = crew_create(&topology, false, &peak.crew, error);
+        rc = crew_create(&topology, &peak.crew, error);
     if (rc == 0) {
         peak.document = document_create(&topology);
         rc = take_all(&peak, error);

@@ -246,7 +246,7 @@ static int run_plan(int argc, char **argv, const struct options *options, struct
     int rc = open_journal(options, context, &run, &path, error);
     if (rc < 0)
         goto cleanup;
-    rc = crew_create(topology, true, &run.crew, error);
+    rc = crew_create(topology, &run.crew, error);
     if (rc < 0)
         goto cleanup;
     ids = finished_ids(run.records, options->retry_failed);

@@ -12,9 +12,9 @@
 #include "json_util.h"
 #include "memory_policy.h"
 
-int crew_create(const struct topology *topology, bool with_peaks, struct crew *crew, struct error *error)
+int crew_create(const struct topology *topology, struct crew *crew, struct error *error)
 {
-    *crew = (struct crew){.topology = topology, .with_peaks = with_peaks, .exchange = {.segment = -1}};
+    *crew = (struct crew){.topology = topology, .exchange = {.segment = -1}};
     crew->referee_threads = topology_max_threads(topology);
     return exchange_create(&crew->exchange, error);
 }
@@ -44,9 +44,9 @@ static int set_up(struct crew *crew, struct crew_worker *worker, const struct po
     json_t *cpus = point->cpus ? json_array() : json_null();
     for (int i = 0; point->cpus && i < point->threads; i++)
         json_array_append_new(cpus, json_integer(point->cpus[i]));
-    json_t *request = json_pack("{s:s,s:i,s:o,s:f,s:b,s:o}", "op", "setup", "threads", point->threads, "cpus", cpus,
-                                "llc_bytes", (double)topology_llc_total_bytes(crew->topology), "peaks",
-                                (int)crew->with_peaks, "mem", memory_policy_to_json(crew->topology, point->mem));
+    json_t *request = json_pack("{s:s,s:i,s:o,s:f,s:o}", "op", "setup", "threads", point->threads, "cpus", cpus,
+                                "llc_bytes", (double)topology_llc_total_bytes(crew->topology), "mem",
+                                memory_policy_to_json(crew->topology, point->mem));
     json_t *answer = NULL;
     rc = child_send(&worker->child, request);
     while (rc == 0 && (rc = lines_read(&worker->child.from, -1, &answer)) == -EINTR)

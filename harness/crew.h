@@ -27,11 +27,10 @@ struct crew {
     struct child referee;
     struct exchange exchange; /* one for all: only one worker runs at a time */
     int referee_threads;
-    bool with_peaks; /* workers measure the peaks when they start (not needed for verify) */
     uint64_t clock;
 };
 
-int crew_create(const struct topology *topology, bool with_peaks, struct crew *crew, struct error *error);
+int crew_create(const struct topology *topology, struct crew *crew, struct error *error);
 void crew_release(struct crew *crew);
 
 /* A worker set up for the point's placement and threads. NULL and a message where it can't be had. */

@@ -395,7 +395,7 @@ int worker_measure(struct worker *worker, const json_t *request, struct error *e
     rc = rotation_create(&contest.spec, cache, worker->llc_bytes, worker->team.threads, &contest.rotation, error);
     if (rc == 0) {
         double cold = cache == CACHE_COLD ? 4 * worker->llc_bytes : 0;
-        /* Other processes may have run while the worker was set up. */
+        /* For each problem anew: one measurement may have been disturbed, and the best of all counts. */
         roof_measure_peaks(&worker->team, &worker->peaks);
         rc = roof_create(&worker->team, &worker->peaks, contest.spec.dtype, &contest.work, cold, worker->llc_bytes,
                          &contest.roof, error);

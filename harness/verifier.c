@@ -24,7 +24,7 @@ int verifier_create(const struct topology *topology, double timeout_s, const cha
     *verifier = (struct verifier){.topology = topology, .timeout_s = timeout_s, .dump_dir = dump_dir, .report = report};
     if (dump_dir && mkdir(dump_dir, 0777) < 0 && errno != EEXIST)
         return error_system(error, errno, "--dump: cannot create %s", dump_dir);
-    return crew_create(topology, false, &verifier->crew, error);
+    return crew_create(topology, &verifier->crew, error);
 }
 
 void verifier_release(struct verifier *verifier)

@@ -3,7 +3,7 @@
  * The worker process: runs kernels for the coordinator and tells what it saw.
  *
  * Requests (one JSON object a line), each answered by events that end in "done" or "error":
- *   {"op":"setup","threads":2,"cpus":[0,1]|null,"llc_bytes":N,"peaks":false,
+ *   {"op":"setup","threads":2,"cpus":[0,1]|null,"llc_bytes":N,
  *    "mem":null|{"interleave":true,"nodes":[0]}}
  *   {"op":"measure","spec":{},"cache":"warm","members":[{"kernel":"avx2","schedule":"auto","point_id":"..."}],
  *    "counters":"none","min_time_s":0.2,"samples":0,"point_timeout_s":60,"quick_check":false,"seed":1}
