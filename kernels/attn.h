@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 /* Grows with every incompatible change of this file; a plug-in built against another number is refused. */
-#define ATTN_ABI 2u
+#define ATTN_ABI 3u
 
 enum attn_rule {
     ATTN_SCALED_DOT_PRODUCT = 0,
@@ -43,6 +43,7 @@ enum attn_dtype { ATTN_F32 = 0, ATTN_BF16 = 1, ATTN_F16 = 2 }; /* bf16 and f16 a
 #define ATTN_FLAG_ACCUMULATE 16u /* matmul: the product is added to what out holds */
 #define ATTN_FLAG_COMBINE 32u    /* concat: [q; applied] goes through a linear layer */
 #define ATTN_FLAG_SINGLE 64u     /* self_attention: plain scaled dot product behind the three matrices */
+#define ATTN_FLAG_OWN 128u       /* schedule own: one run call does the whole problem on the kernel's own threads */
 
 /* attn_kernel.isa: every bit must be usable (CPUID and the OS's XCR0) before any pointer of the kernel is called */
 #define ATTN_ISA_AVX2 ATTN_BIT(0)
@@ -59,7 +60,8 @@ enum attn_dtype { ATTN_F32 = 0, ATTN_BF16 = 1, ATTN_F16 = 2 }; /* bf16 and f16 a
 #define ATTN_CAP_PARTIAL ATTN_BIT(0)     /* can return un-normalised output with row_max and row_sum */
 #define ATTN_CAP_WEIGHTS ATTN_BIT(1)     /* can return the weights */
 #define ATTN_CAP_SPLIT_KEYS ATTN_BIT(2)  /* a span may cover part of the keys (needs PARTIAL) */
-#define ATTN_CAP_OWN_THREADS ATTN_BIT(3) /* has threads of its own: one run call does the whole problem */
+#define ATTN_CAP_OWN_THREADS ATTN_BIT(3) /* has threads of its own: schedule own may run it (ATTN_FLAG_OWN) */
+#define ATTN_CAP_SPANS ATTN_BIT(4)       /* of a kernel with OWN_THREADS: without that flag it does spans like others */
 
 /* A strided view of memory that the caller owns. stride 0 broadcasts a dimension; stride[3] is 1. */
 struct attn_tensor {
@@ -142,9 +144,12 @@ struct attn_kernel {
     uint64_t dtypes; /* ATTN_BIT(dtype) */
     uint64_t caps;   /* ATTN_CAP_* */
     /* Why this problem can't be done (a constant string), or NULL if it can. Rule, dtype, ISA, weights and partial
-     * are checked by the caller from the fields above. May be NULL: everything can be done. */
+     * are checked by the caller from the fields above. May be NULL: everything can be done. A kernel that needs a
+     * library opens it here first: what is missing is such a reason. */
     const char *(*refuse)(const struct attn_problem *problem);
-    /* Unclocked preparation (JIT, prepacked constant weights). May be NULL. Returns 0 or -errno. */
+    /* Unclocked preparation (JIT, prepacked constant weights). problem->flags has ATTN_FLAG_OWN if its own `threads`
+     * threads are to do the work, on `cpus` ([threads]; NULL: anywhere); the caller binds them when they have shown
+     * themselves. May be NULL. Returns 0 or -errno. */
     int (*open)(const struct attn_problem *problem, const struct attn_tensor *param, const int32_t *cpus,
                 int32_t threads, void **state);
     void (*close)(void *state);
@@ -154,6 +159,8 @@ struct attn_kernel {
      * 64-byte aligned, contents undefined. Returns 0 or -errno. */
     int (*run)(const struct attn_problem *problem, const struct attn_args *args, const struct attn_span *span,
                int32_t phase, void *state, void *scratch);
+    /* What ran, for the record's `source`: library, version, path, variant. Valid until close. May be NULL. */
+    const char *(*describe)(void *state);
 };
 
 /*

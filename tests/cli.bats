@@ -96,7 +96,7 @@ PY
   expect_out scaled_dot_product
   attempt "$ATTNBENCH" list schedules
   expect_status 0
-  expect_out auto serial bh bhq splitkv
+  expect_out auto serial bh bhq splitkv own
   attempt "$ATTNBENCH" list placements
   expect_status 0
   expect_out compact scatter none

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * auto: the schedule that suits a problem.
+ * auto: the schedule that suits a problem. A kernel that does no spans runs on its own threads; else:
  *
  *   1. One thread: serial.
  *   2. Count the pieces that can be had without cutting keys: batch x key heads where queries are few (the query heads
@@ -37,6 +37,8 @@ static int64_t visible_keys(const struct attn_problem *problem)
 const struct attn_schedule *attn_schedule_choose(const struct attn_kernel *kernel, const struct attn_problem *problem,
                                                  int threads)
 {
+    if ((kernel->caps & ATTN_CAP_OWN_THREADS) && !(kernel->caps & ATTN_CAP_SPANS))
+        return &attn_schedule_own;
     if (threads == 1)
         return &attn_schedule_serial;
     if (problem->rule == ATTN_MATMUL) {

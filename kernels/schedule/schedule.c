@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-const struct attn_schedule *const attn_schedules[] = {&attn_schedule_serial, &attn_schedule_bh, &attn_schedule_bhq,
-                                                      &attn_schedule_splitkv, NULL};
+const struct attn_schedule *const attn_schedules[] = {&attn_schedule_serial,  &attn_schedule_bh,  &attn_schedule_bhq,
+                                                      &attn_schedule_splitkv, &attn_schedule_own, NULL};
 
 const struct attn_schedule *attn_schedule_find(const char *name)
 {

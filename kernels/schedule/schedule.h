@@ -35,6 +35,7 @@ extern const struct attn_schedule attn_schedule_serial;  /* one thread, all span
 extern const struct attn_schedule attn_schedule_bh;      /* OpenMP over batch x head */
 extern const struct attn_schedule attn_schedule_bhq;     /* OpenMP over batch x head x query block, long blocks first */
 extern const struct attn_schedule attn_schedule_splitkv; /* one head's keys over several threads, then merged */
+extern const struct attn_schedule attn_schedule_own;     /* the kernel's own threads: one run call */
 extern const struct attn_schedule *const attn_schedules[]; /* NULL-terminated */
 
 const struct attn_schedule *attn_schedule_find(const char *name); /* NULL: no such schedule */

@@ -96,7 +96,7 @@ struct attn_span attn_cut_span(const struct attn_problem *problem, const struct 
     };
 }
 
-static double now_ns(void)
+double attn_team_now_ns(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -145,22 +145,22 @@ static void take_part(const struct attn_job *job, const struct attn_team_work *w
 {
     double busy = 0;
     for (int32_t phase = 0; phase < job->plan->phases - 1; phase++) {
-        const double begin = now_ns();
+        const double begin = attn_team_now_ns();
         run_items(job, team, phase, thread, threads);
-        busy += now_ns() - begin;
+        busy += attn_team_now_ns() - begin;
 #pragma omp barrier
     }
-    double begin = now_ns();
+    double begin = attn_team_now_ns();
     run_tasks(job, team, work, thread, threads);
-    busy += now_ns() - begin;
+    busy += attn_team_now_ns() - begin;
     if (work->finish) {
         /* The barrier orders memory; the counter says so to thread sanitizers, which can't see into it. */
         atomic_fetch_add(&team->arrived, 1);
 #pragma omp barrier
-        begin = now_ns();
+        begin = attn_team_now_ns();
         if (atomic_load(&team->arrived) == threads && !atomic_load(&team->error))
             work->finish(job, work->context, thread, threads);
-        busy += now_ns() - begin;
+        busy += attn_team_now_ns() - begin;
     }
     if (job->busy_ns)
         job->busy_ns[thread] += busy; /* once a call: no false sharing while there is work */
@@ -200,5 +200,6 @@ const char *attn_team_refuse(const struct attn_kernel *kernel, const struct attn
 {
     (void)problem;
     (void)threads;
-    return kernel->caps & ATTN_CAP_OWN_THREADS ? "the kernel has threads of its own" : NULL;
+    const bool own = kernel->caps & ATTN_CAP_OWN_THREADS, spans = kernel->caps & ATTN_CAP_SPANS;
+    return own && !spans ? "the kernel has threads of its own" : NULL;
 }

@@ -54,7 +54,10 @@ int attn_team_work(const struct attn_job *job, const struct attn_team_work *work
 /* attn_team_work whose tasks are the spans of the cut. */
 int attn_team_run(const struct attn_job *job, const struct attn_cut *cut, bool by_demand);
 
-/* The refusal that all schedules of this folder have in common. */
+/* CLOCK_MONOTONIC, in ns. */
+double attn_team_now_ns(void);
+
+/* The refusal that the schedules which cut a problem into spans have in common. */
 const char *attn_team_refuse(const struct attn_kernel *kernel, const struct attn_problem *problem, int threads);
 
 #endif
