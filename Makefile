@@ -52,8 +52,12 @@ kernel_sources := $(sort $(wildcard $(kernel_folders:%=kernels/%/*.c)))
 broken_sources := $(sort $(wildcard tests/broken/*.c))
 schedule_sources := $(sort $(wildcard kernels/schedule/*.c))
 layer_sources := $(sort $(wildcard kernels/layers/*.c))
+# Adapters of other libraries, and what they share: a file with a table entry is an adapter.
+peer_sources := $(sort $(wildcard kernels/peers/*.c))
+peer_names := $(if $(peer_sources),$(notdir $(basename $(shell grep -l '^const struct attn_kernel attn_kernel_' $(peer_sources)))))
 harness_sources := $(sort $(wildcard harness/*.c) $(wildcard harness/probe/*/*.c))
-library_sources := $(filter-out harness/main.c,$(harness_sources)) $(schedule_sources) $(layer_sources) $(kernel_sources)
+library_sources := $(filter-out harness/main.c,$(harness_sources)) $(schedule_sources) $(layer_sources) $(kernel_sources) \
+    $(peer_sources)
 check_sources := $(sort $(wildcard tests/check_*.c))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -70,9 +74,11 @@ manual := $(BUILD)/attnbench.1
 # naive, tiled, avx2, avx512 first (the order a reader expects), the others by name.
 registry_names = $(foreach n,naive tiled avx2 avx512,$(filter $(n),$(basename $(notdir $(1))))) \
     $(sort $(filter-out naive tiled avx2 avx512,$(basename $(notdir $(1)))))
-registry_text = \#include "kernels/attn.h"\n$(foreach n,$(1),extern const struct attn_kernel attn_kernel_$(n);\n)\
-extern const struct attn_kernel *const attn_registry[];\nconst struct attn_kernel *const attn_registry[] = {\n\
-$(foreach n,$(1),    &attn_kernel_$(n),\n)    0};\n
+registry_array = extern const struct attn_kernel *const $(1)[];\nconst struct attn_kernel *const $(1)[] = {\n\
+$(foreach n,$(2),    &attn_kernel_$(n),\n)    0};\n
+registry_text = \#include "kernels/attn.h"\n\
+$(foreach n,$(1) $(peer_names),extern const struct attn_kernel attn_kernel_$(n);\n)\
+$(call registry_array,attn_registry,$(1))$(call registry_array,attn_peers,$(peer_names))
 write_if_changed = mkdir -p $(dir $(1)) && printf '$(2)' >$(1).new && \
     { cmp -s $(1).new $(1) && rm $(1).new || mv $(1).new $(1); }
 
@@ -130,7 +136,8 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(library_objects) $(BUILD)/gen/registr
 
 comma := ,
 # What clang-tidy and editors read: one entry a file, with the flags that it is compiled with.
-all_sources := $(harness_sources) $(schedule_sources) $(layer_sources) $(kernel_sources) $(broken_sources) $(check_sources)
+all_sources := $(harness_sources) $(schedule_sources) $(layer_sources) $(kernel_sources) $(peer_sources) $(broken_sources) \
+    $(check_sources)
 compile_command = {"directory": "$(CURDIR)", "file": "$(1)", "command": "$(CC) $(COMMON_FLAGS) $(part_flags) \
 $(call folder_flags,$(1)) $(call file_flags,$(1)) -c $(1)"}
 $(BUILD)/compile_commands.json: part_flags = -fopenmp $(LIBRARY_CFLAGS) $(LIKWID_CFLAGS) -I.
