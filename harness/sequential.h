@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The stop rule of duet and gate: after 8, 12, 16, 20 and 24 processes the Hodges-Lehmann estimate of log(time B / time
+ * A) and its 99 % signed-rank interval [low, high] are looked at, until something can be said.
+ *
+ * With T = log(1 + tau) and m = log(1 + tau / 4), the tests of a look, in this order:
+ *
+ *   gate   high < T               same: B is not slower by tau or more (faster where, besides, low <= -T, high < -m)
+ *          low > m                slower
+ *   duet   -T < low, high < T     same
+ *          low > m                slower
+ *          high < -m              faster
+ *
+ * Nothing fits: go on; at the last look: inconclusive. As the tests for same come first, nothing is called slower while
+ * high < T, or faster while low > -T. Swapping A and B (negating the values) swaps slower and faster in duet. A gate
+ * stops as soon as a slowdown of tau is excluded, so it finds a speed-up only by the way.
+ *
+ * The interval of a look holds its level at that look alone, and a p-value at a stop that depended on the data is not
+ * valid as it stands: see many_tests_spend.
+ */
+#ifndef HARNESS_SEQUENTIAL_H
+#define HARNESS_SEQUENTIAL_H
+
+#include <stddef.h>
+
+enum { SEQUENTIAL_LOOKS = 5 };
+
+enum sequential_decision {
+    SEQUENTIAL_GO_ON, /* more processes are needed: next_look in all */
+    SEQUENTIAL_SAME,
+    SEQUENTIAL_SLOWER,
+    SEQUENTIAL_FASTER,
+    SEQUENTIAL_INCONCLUSIVE
+};
+
+struct sequential_rule {
+    double tau;                     /* relative: 0.02 is 2 % */
+    double confidence;              /* of the two-sided interval at each look */
+    size_t looks[SEQUENTIAL_LOOKS]; /* ascending numbers of processes */
+    size_t look_count;
+    /* Looks at fewer processes do not say slower or faster. Where many points share a false discovery rate, the least
+     * p-value of few processes (1/256 at 8) is too large to be flagged: such points have to go on. 0: no limit. */
+    size_t least_for_change;
+};
+
+struct sequential_verdict {
+    enum sequential_decision decision;
+    size_t look;                /* index of the look it is about; 0 where there was none yet */
+    size_t processes;           /* of that look; 0 where there was none yet: the figures below are then NaN */
+    size_t next_look;           /* GO_ON: number of processes to have; else 0 */
+    double estimate, low, high; /* of log(time B / time A) */
+    double p_slower, p_faster;  /* one-sided, of "slower by at most tau / 4", "faster by at most tau / 4" */
+    /* The least relative estimate that would have been told as a change, were the interval as wide as this one and even
+     * about it: exp(m + (high - low) / 2) - 1. A true change of this size is told about every second time. (high is
+     * then beyond T: no interval is inconclusive unless it spans [m, T] or [-T, -m].) INFINITY without an interval. */
+    double smallest_detectable;
+};
+
+/* The rule of the project for a tau: 99 %, looks at 8, 12, 16, 20, 24. */
+struct sequential_rule sequential_rule_for(double tau);
+
+/* log_ratios: log(time B / time A) of n processes in the order in which they ran; B slower is positive. Values after
+ * the look that stops are not used. 0, -EINVAL (a value that is not finite; tau or confidence out of range; looks that
+ * do not ascend from 1) or -ENOMEM. */
+int sequential_gate(const double *log_ratios, size_t n, const struct sequential_rule *rule,
+                    struct sequential_verdict *verdict);
+int sequential_duet(const double *log_ratios, size_t n, const struct sequential_rule *rule,
+                    struct sequential_verdict *verdict);
+
+/* "go on", "same", "slower", "faster", "inconclusive". */
+const char *sequential_decision_name(enum sequential_decision decision);
+
+#endif
