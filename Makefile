@@ -90,7 +90,7 @@ const int build_dirty = $(DIRTY);\nconst char *const build_compiler = "$(compile
 const char *const build_flags = "$(COMMON_FLAGS)";\nconst int build_has_likwid = $(if $(HAVE_LIKWID),1,0);\n
 
 # ---- targets -------------------------------------------------------------------------------------------------------
-.PHONY: all test bench bars cliffs setup asan tsan lint manual install uninstall clean help programs checks run-tests run-bench FORCE
+.PHONY: all test bench bars cliffs setup peers asan tsan lint manual install uninstall clean help programs checks run-tests run-bench FORCE
 
 all: $(program) ## build build/release/attnbench
 
@@ -149,6 +149,9 @@ $(BUILD)/compile_commands.json: FORCE
 
 setup: ## install what building and testing need and is missing (apt, dnf, pacman, zypper)
 	scripts/setup --test
+
+peers: ## install the optional peer libraries (Debian packages, Python wheels under build/peers)
+	scripts/install-peers
 
 test: ## set up, build, run all tests; ends with "N passed, N failed, N skipped"
 	scripts/setup --test
