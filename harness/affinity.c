@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -50,23 +51,41 @@ int affinity_restore(void)
     return syscall(SYS_sched_setaffinity, 0, (size_t)saved_bytes, saved_mask) == 0 ? 0 : -errno;
 }
 
+int placement_bind_thread(pid_t thread, const int32_t *cpus, int count)
+{
+    const size_t bits = 8 * sizeof(unsigned long);
+    unsigned long mask[MASK_WORDS] = {0}, seen[MASK_WORDS] = {0};
+    size_t words = 0;
+    for (int i = 0; i < count; i++) {
+        if (cpus[i] < 0 || (size_t)cpus[i] >= 8 * (size_t)MASK_BYTES)
+            return -EINVAL;
+        const size_t word = (size_t)cpus[i] / bits;
+        mask[word] |= 1ul << ((size_t)cpus[i] % bits);
+        if (word >= words)
+            words = word + 1;
+    }
+    if (syscall(SYS_sched_setaffinity, thread, words * sizeof mask[0], mask) != 0)
+        return -errno;
+    if (syscall(SYS_sched_getaffinity, thread, sizeof seen, seen) <= 0)
+        return -errno;
+    return memcmp(mask, seen, sizeof mask) == 0 ? 0 : -EXDEV;
+}
+
 int placement_bind_self(int32_t cpu)
 {
-    if (cpu < 0 || (size_t)cpu >= 8 * (size_t)MASK_BYTES)
-        return -EINVAL;
+    return placement_bind_thread(0, &cpu, 1);
+}
+
+bool placement_is_bound(pid_t thread, int32_t cpu)
+{
     const size_t bits = 8 * sizeof(unsigned long), word = (size_t)cpu / bits;
-    const unsigned long bit = 1ul << ((size_t)cpu % bits);
-    unsigned long mask[MASK_WORDS] = {0};
-    mask[word] = bit;
-    if (syscall(SYS_sched_setaffinity, 0, (word + 1) * sizeof mask[0], mask) != 0)
-        return -errno;
-    long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
-    if (bytes <= 0)
-        return -errno;
-    for (size_t i = 0; i < (size_t)bytes / sizeof mask[0]; i++)
-        if (mask[i] != (i == word ? bit : 0))
-            return -EXDEV;
-    return 0;
+    unsigned long seen[MASK_WORDS] = {0};
+    if (syscall(SYS_sched_getaffinity, thread, sizeof seen, seen) <= 0)
+        return false;
+    for (size_t i = 0; i < MASK_WORDS; i++)
+        if (seen[i] != (i == word ? 1ul << ((size_t)cpu % bits) : 0))
+            return false;
+    return true;
 }
 
 int32_t placement_current_cpu(void)

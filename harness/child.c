@@ -16,9 +16,12 @@
 
 #include "intern.h"
 #include "isa.h"
+#include "placement.h"
 #include "topology.h"
 
 extern char **environ;
+
+enum { MOST_ARGUMENTS = 64 }; /* of a program */
 
 static const char *const role_words[] = {[CHILD_WORKER] = "@worker", [CHILD_REFEREE] = "@referee"};
 
@@ -74,9 +77,9 @@ static void become_child(enum child_role role, int in, int out, int segment, pid
     _exit(127);
 }
 
-int child_start(enum child_role role, const struct exchange *exchange, struct child *child, struct error *error)
+/* A pipe to the child and one from it. On failure both are closed. */
+static int make_pipes(int request[2], int reply[2], struct error *error)
 {
-    int request[2], reply[2];
     if (pipe(request) < 0)
         return error_system(error, errno, "cannot make a pipe");
     if (pipe(reply) < 0) {
@@ -88,14 +91,13 @@ int child_start(enum child_role role, const struct exchange *exchange, struct ch
     /* Our ends must not leak into children that are started later: they would keep each other's pipes open. */
     fcntl(request[1], F_SETFD, FD_CLOEXEC);
     fcntl(reply[0], F_SETFD, FD_CLOEXEC);
-    pid_t parent = getpid();
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        close(request[1]);
-        close(reply[0]);
-        become_child(role, request[0], reply[1], exchange->segment, parent);
-    }
+    return 0;
+}
+
+/* The parent's side of a fork that returned pid. */
+static int adopt(pid_t pid, enum child_role role, const int request[2], const int reply[2], struct child *child,
+                 struct error *error)
+{
     int number = errno;
     close(request[0]);
     close(reply[1]);
@@ -106,6 +108,70 @@ int child_start(enum child_role role, const struct exchange *exchange, struct ch
     }
     *child = (struct child){.pid = pid, .role = role, .to = request[1], .from = {.fd = reply[0]}};
     return 0;
+}
+
+int child_start(enum child_role role, const struct exchange *exchange, struct child *child, struct error *error)
+{
+    int request[2], reply[2];
+    int rc = make_pipes(request, reply, error);
+    if (rc < 0)
+        return rc;
+    pid_t parent = getpid();
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(request[1]);
+        close(reply[0]);
+        become_child(role, request[0], reply[1], exchange->segment, parent);
+    }
+    return adopt(pid, role, request, reply, child, error);
+}
+
+static void become_program(const struct child_program *program, int in, int out, pid_t parent)
+{
+    char threads[16];
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGPIPE, SIG_DFL);
+    dup2(in, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    if (in > STDERR_FILENO)
+        close(in);
+    if (out > STDERR_FILENO)
+        close(out);
+    clean_environment();
+    snprintf(threads, sizeof threads, "%d", program->threads);
+    setenv("OMP_NUM_THREADS", threads, 1);
+    setenv("OMP_PROC_BIND", "false", 1); /* its threads are bound from outside, when it is known which ones work */
+    if (program->peer_path)
+        setenv("ATTNBENCH_PEER_PATH", program->peer_path, 1);
+    if (program->cpus)
+        placement_bind_thread(0, program->cpus, program->threads);
+    if (strcmp(program->argv[0], "@peer") == 0) {
+        char *argv[MOST_ARGUMENTS + 2] = {"attnbench"};
+        for (int a = 0; a < MOST_ARGUMENTS && program->argv[a]; a++)
+            argv[a + 1] = program->argv[a];
+        execv("/proc/self/exe", argv);
+    } else {
+        execvp(program->argv[0], program->argv);
+    }
+    _exit(127);
+}
+
+int child_spawn(const struct child_program *program, struct child *child, struct error *error)
+{
+    int request[2], reply[2];
+    int rc = make_pipes(request, reply, error);
+    if (rc < 0)
+        return rc;
+    pid_t parent = getpid();
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        become_program(program, request[0], reply[1], parent);
+    return adopt(pid, CHILD_PROGRAM, request, reply, child, error);
 }
 
 int child_send(struct child *child, json_t *request)
@@ -151,6 +217,10 @@ const char *child_epitaph(struct child *child)
 
 int child_main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "@peer") == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        return peer_main(argc - 2, argv + 2);
+    }
     if (argc != 5)
         return -1;
     for (int role = CHILD_WORKER; role <= CHILD_REFEREE; role++)

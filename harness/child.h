@@ -13,7 +13,7 @@
 #include "exchange.h"
 #include "lines.h"
 
-enum child_role { CHILD_WORKER, CHILD_REFEREE };
+enum child_role { CHILD_WORKER, CHILD_REFEREE, CHILD_PROGRAM };
 
 struct child {
     pid_t pid; /* 0: not running */
@@ -29,6 +29,20 @@ struct child {
  * executed.
  */
 int child_start(enum child_role role, const struct exchange *exchange, struct child *child, struct error *error);
+
+/* How a program that is not this one is started. */
+struct child_program {
+    char *const *argv;     /* argv[0] is the program; "@peer": this one, with the rest of argv behind it */
+    const int32_t *cpus;   /* [threads] the CPUs that it may use; NULL: those of the caller */
+    int threads;           /* tells its OpenMP runtime how many it gets */
+    const char *peer_path; /* value of ATTNBENCH_PEER_PATH; NULL: as it is */
+};
+
+/*
+ * Starts a program that reads requests from its stdin and writes answers to its stdout; its stderr is ours. The
+ * environment is cleaned as for child_start. A program that can't be executed ends with status 127.
+ */
+int child_spawn(const struct child_program *program, struct child *child, struct error *error);
 
 /* Sends a request (steals it). 0 or -EPIPE. */
 int child_send(struct child *child, json_t *request);
@@ -48,5 +62,7 @@ int child_main(int argc, char **argv);
 /* Bodies of the roles: loop over requests from in until it ends. Return an exit status. */
 int worker_main(int in, int out, int segment);
 int referee_main(int in, int out, int segment);
+/* "@peer --plugin FILE ...": argv begins behind "@peer"; requests come from stdin. */
+int peer_main(int argc, char **argv);
 
 #endif

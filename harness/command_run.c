@@ -102,15 +102,26 @@ static size_t count_unfinished(const struct plan *plan, const json_t *ids)
     return count;
 }
 
-/* Why a point that kernel and placement could do can't be measured here; NULL: it can. */
-static const char *late_reason(const struct run *run, const struct point *point)
+/* Points from the first on that belong to its group. */
+static size_t group_size(const struct plan *plan, size_t first)
+{
+    size_t size = 1;
+    while (first + size < plan->count && group_same(&plan->points[first], &plan->points[first + size]))
+        size++;
+    return size;
+}
+
+/* Why a group that kernels and placement could do can't be measured here; NULL: it can. */
+static const char *late_reason(const struct run *run, const struct point *points, size_t count)
 {
     struct work work;
-    work_count(&point->spec, &work);
-    if (work.pairs_useful == 0 && point->spec.rule != ATTN_MATMUL)
+    work_count(&points->spec, &work);
+    if (work.pairs_useful == 0 && points->spec.rule != ATTN_MATMUL)
         return "no query may see any key: nothing to measure";
     double available = (double)environment_memory_available();
-    double needed = group_bytes(run, point);
+    double needed = group_bytes(run, points, count), allowed = run->effort->memory_limit;
+    if (allowed > 0 && needed > allowed)
+        return intern_format("needs %.2f GB of memory, --memory-limit allows %.2f GB", needed / 1e9, allowed / 1e9);
     if (available > 0 && needed > available)
         return intern_format("needs %.2f GB of memory, %.2f GB are available", needed / 1e9, available / 1e9);
     return NULL;
@@ -146,7 +157,7 @@ static int sweep(struct run *run, const struct plan *plan, const json_t *ids, si
                 continue;
             }
             if (!point->skip_reason && !asked) {
-                late = late_reason(run, point);
+                late = late_reason(run, &plan->points[first], group_size(plan, first));
                 asked = true;
             }
             const char *reason = point->skip_reason ? point->skip_reason : late;

@@ -42,14 +42,21 @@ static size_t kernels_of(const struct plan *plan, enum attn_rule rule, const cha
 static const char *rotated_schedule(const char *kernel, const struct problem_spec *spec, size_t turn)
 {
     static const char *const schedules[] = {"bhq", "splitkv", "bh", "serial"};
-    enum { SCHEDULES = sizeof schedules / sizeof *schedules };
+    enum { SCHEDULES = sizeof schedules / sizeof *schedules, OWN_EACH = 3 };
     const struct attn_problem problem = {
         .struct_size = sizeof problem, .rule = spec->rule, .flags = spec->weights ? ATTN_FLAG_WEIGHTS : 0};
-    for (size_t tried = 0; tried < SCHEDULES && registry_does(kernel, spec->rule); tried++) {
+    if (!registry_does(kernel, spec->rule))
+        return schedules[turn % SCHEDULES];
+    const struct attn_kernel *attention = registry_attention(kernel, spec->rule);
+    if ((attention->caps & ATTN_CAP_OWN_THREADS) && turn % OWN_EACH == 0)
+        return attn_schedule_own.name;
+    for (size_t tried = 0; tried < SCHEDULES; tried++) {
         const struct attn_schedule *schedule = attn_schedule_find(schedules[(turn + tried) % SCHEDULES]);
-        if (!schedule->refuse(registry_attention(kernel, spec->rule), &problem, SUITE_THREADS))
+        if (!schedule->refuse(attention, &problem, SUITE_THREADS))
             return schedule->name;
     }
+    if (attention->caps & ATTN_CAP_OWN_THREADS)
+        return attn_schedule_own.name;
     return schedules[turn % SCHEDULES];
 }
 

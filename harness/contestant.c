@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "intern.h"
+#include "peer_seat.h"
 #include "statistics.h"
 
 static const double sample_aim_ns = 5e5;  /* calls are batched to samples of 0.3-1 ms where they are shorter */
@@ -88,7 +89,9 @@ static bool warm_up(struct contestant *contestant, struct rotation *rotation)
             first = now;
     } while (now - began < turn_warm_ns);
     contestant->call_ns = calls > 1 ? (now - first) / (double)(calls - 1) : now - began;
-    int64_t batch = (int64_t)(sample_aim_ns / contestant->call_ns + 0.5);
+    int64_t batch = contestant->calls_wanted;
+    if (batch == 0)
+        batch = (int64_t)(sample_aim_ns / contestant->call_ns + 0.5);
     if (contestant->samples.count == 0) /* one batch size for all samples of a series */
         contestant->calls_per_sample = batch < 1 ? 1 : batch;
     return true;
@@ -218,7 +221,7 @@ void contestant_forget(struct contestant *contestant)
     contestant->clocked_ns = contestant->busy_sum_ns = 0;
     contestant->clocked_calls = contestant->migrations = contestant->retaken = 0;
     contestant->noise = (struct noise_reading){0};
-    memset(contestant->thread_busy_ns, 0, (size_t)contestant->member.threads * sizeof(double));
+    memset(contestant->thread_busy_ns, 0, (size_t)contestant->threads * sizeof(double));
     memset(contestant->phase_ns, 0, sizeof contestant->phase_ns);
     if (contestant->counters)
         memset(contestant->counted, 0, counters_columns(contestant->counters) * sizeof(double));
@@ -227,6 +230,7 @@ void contestant_forget(struct contestant *contestant)
 void contestant_release(struct contestant *contestant)
 {
     member_close(&contestant->member);
+    peer_seat_release(contestant);
     free(contestant->samples.values);
     free(contestant->ratios.values);
     free(contestant->roof_ns.values);

@@ -25,6 +25,8 @@ int rotation_create(const struct problem_spec *spec, enum cache_state cache, dou
 void rotation_release(struct rotation *rotation);
 /* Fills every copy with data set 0 or 1. */
 void rotation_fill(struct rotation *rotation, uint32_t set, int threads);
+/* The operands' inputs into every other copy; outputs poisoned. */
+void rotation_spread(struct rotation *rotation, int threads);
 /* Poisons every output. */
 void rotation_poison(struct rotation *rotation, int threads);
 
@@ -38,11 +40,13 @@ int series_add(struct series *series, double value);
 struct contestant {
     int index; /* in the request */
     const char *kernel, *schedule;
-    const char *region; /* the point's id, interned: how counters name what they count */
-    struct member member;
-    const char *failure; /* NULL: in the race; interned */
-    double call_ns;      /* of the qualifying call, then of the latest sample */
+    const char *region;     /* the point's id, interned: how counters name what they count */
+    struct member member;   /* empty for a peer */
+    struct peer_seat *seat; /* NULL: the kernel runs in this process; see peer_seat.h */
+    const char *failure;    /* NULL: in the race; interned */
+    double call_ns;         /* of the qualifying call, then of the latest sample */
     int64_t calls_per_sample;
+    int64_t calls_wanted;        /* of each sample; 0: chosen in the first turn, to samples of 0.3 to 1 ms */
     struct series samples;       /* ns of one call */
     struct series ratios;        /* roof time / median time of each turn */
     struct series roof_ns;       /* roof time of each turn */
@@ -50,6 +54,7 @@ struct contestant {
     double clocked_ns, spent_ns; /* clocked; in turns altogether */
     double busy_sum_ns;          /* of all threads, over the clocked samples */
     int64_t clocked_calls;
+    int threads;                  /* of the team */
     double *thread_busy_ns;       /* [threads] over the clocked samples */
     double phase_ns[ATTN_PHASES]; /* of a layer, over the clocked samples */
     struct noise_reading noise;   /* sums over the clocked samples */

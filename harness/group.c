@@ -10,10 +10,12 @@
 
 #include "cause.h"
 #include "clock.h"
+#include "environment.h"
 #include "intern.h"
 #include "json_util.h"
 #include "operands.h"
 #include "record.h"
+#include "registry.h"
 #include "run.h"
 #include "work.h"
 
@@ -22,14 +24,16 @@ enum { DEATHS_MOST = 5, POLL_MS = 200 };
 /* Reference FLOPs for each second of --min-time: about what the referee computes in the time that the problem's kernels
  * are measured, so that verification costs no more than measuring. */
 static const double oracle_flops_per_s = 4e9;
+static const double available_share = 0.8; /* of the available memory, for a peer without a limit of its own */
 
 struct entrant {
     const struct point *point;
     json_t *results;   /* one event a launch */
     json_t *judgement; /* the worst so far */
     const char *failure;
-    int strikes;  /* workers that were killed in its turn */
-    int launches; /* finished */
+    const char *refused; /* by its peer, for a reason that only it could know */
+    int strikes;         /* workers that were killed in its turn */
+    int launches;        /* finished */
 };
 
 struct group {
@@ -48,14 +52,19 @@ bool group_same(const struct point *a, const struct point *b)
     return spec_digest(&a->spec) == spec_digest(&b->spec);
 }
 
-double group_bytes(const struct run *run, const struct point *point)
+double group_bytes(const struct run *run, const struct point *points, size_t count)
 {
+    const struct point *point = points;
+    size_t peers = 0;
+    for (size_t i = 0; i < count; i++)
+        peers += registry_origin(points[i].kernel)->command != NULL;
     struct work work;
     work_count(&point->spec, &work);
     double operands = operands_bytes(&point->spec);
     double cold = point->cache == CACHE_COLD ? 4 * (double)topology_llc_total_bytes(run->topology) : 0;
     double probe = work.working_set > cold ? work.working_set : cold;
-    return 2 * operands + cold + probe; /* worker's and referee's operands, the copies, the roof's buffer */
+    /* Worker's and referee's operands, the copies, the roof's buffer; each peer has operands and copies of its own. */
+    return 2 * operands + cold + probe + (double)peers * (operands + cold) + (peers ? operands : 0);
 }
 
 int run_record(struct run *run, json_t *record, struct error *error)
@@ -74,6 +83,13 @@ static json_t *problem_request(const struct group *group, const char *op)
                      "budget_flops", oracle_flops_per_s * seconds);
 }
 
+/* Bytes that a peer may take: what was asked for, or what is there now but for a reserve. */
+static double memory_limit(const struct effort *effort)
+{
+    const double available = (double)environment_memory_available();
+    return effort->memory_limit > 0 ? effort->memory_limit : available > 0 ? available_share * available : 0;
+}
+
 static json_t *measure_request(struct group *group)
 {
     const struct effort *effort = group->run->effort;
@@ -85,15 +101,18 @@ static json_t *measure_request(struct group *group)
         if (entrant->failure || json_array_size(entrant->results) > (size_t)entrant->launches)
             continue;
         group->seated[group->seats++] = i;
-        json_array_append_new(members,
-                              json_pack("{s:s,s:s,s:s}", "kernel", entrant->point->kernel, "schedule",
-                                        entrant->point->schedule_requested, "point_id", point_id(entrant->point)));
+        json_t *member = json_pack("{s:s,s:s,s:s}", "kernel", entrant->point->kernel, "schedule",
+                                   entrant->point->schedule_requested, "point_id", point_id(entrant->point));
+        const struct registry_origin *origin = registry_origin(entrant->point->kernel);
+        if (origin->command)
+            json_object_set(member, "peer", origin->command);
+        json_array_append_new(members, member);
     }
-    return json_pack("{s:s,s:o,s:s,s:o,s:s,s:f,s:I,s:f,s:b,s:I}", "op", "measure", "spec", spec_to_json(&point->spec),
-                     "cache", cache_name(point->cache), "members", members, "counters", effort->counters, "min_time_s",
-                     effort->min_time_s, "samples", (json_int_t)effort->samples, "point_timeout_s",
-                     effort->point_timeout_s, "quick_check", (int)effort->quick_check, "seed",
-                     (json_int_t)group->run->seed);
+    return json_pack("{s:s,s:o,s:s,s:o,s:s,s:f,s:I,s:f,s:f,s:b,s:I}", "op", "measure", "spec",
+                     spec_to_json(&point->spec), "cache", cache_name(point->cache), "members", members, "counters",
+                     effort->counters, "min_time_s", effort->min_time_s, "samples", (json_int_t)effort->samples,
+                     "point_timeout_s", effort->point_timeout_s, "memory_limit", memory_limit(effort), "quick_check",
+                     (int)effort->quick_check, "seed", (json_int_t)group->run->seed);
 }
 
 static bool worse(const json_t *a, const json_t *b)
@@ -129,6 +148,8 @@ static void on_result(struct group *group, const json_t *event)
 {
     struct entrant *entrant = &group->entrants[group->seated[json_get_int(event, "member", 0)]];
     const char *failure = json_get_string(event, "failure", NULL);
+    const char *refused = json_get_string(event, "refused", NULL);
+    entrant->refused = refused ? intern(refused) : NULL;
     if (failure)
         entrant->failure = intern(failure);
     else
@@ -251,7 +272,9 @@ static json_t *entrant_record(const struct group *group, const struct entrant *e
     json_t *record = record_create(entrant->point, run->run_id);
     if (run->effort->quick_check)
         json_object_set_new(record, "rough", json_true());
-    if (entrant->failure)
+    if (entrant->refused)
+        record_set_status(record, "skipped", entrant->refused);
+    else if (entrant->failure)
         record_set_status(record, "failed", entrant->failure);
     else
         record_result(record, entrant->point, entrant->results, entrant->judgement, run->topology);

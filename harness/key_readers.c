@@ -217,6 +217,14 @@ int read_count(const struct key *key, const char *item, const char *where, struc
     return code ? code : value_list_add(list, count, error);
 }
 
+int read_bytes(const struct key *key, const char *item, const char *where, struct value_list *list, struct error *error)
+{
+    (void)key;
+    struct value bytes = {.where = where};
+    int code = value_bytes(item, &bytes.number, error);
+    return code ? code : value_list_add(list, bytes, error);
+}
+
 int read_counters(const struct key *key, const char *item, const char *where, struct value_list *list,
                   struct error *error)
 {

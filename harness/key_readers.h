@@ -26,6 +26,7 @@ int read_schedule(const struct key *, const char *item, const char *where, struc
 int read_seed(const struct key *, const char *item, const char *where, struct value_list *, struct error *);
 int read_duration(const struct key *, const char *item, const char *where, struct value_list *, struct error *);
 int read_count(const struct key *, const char *item, const char *where, struct value_list *, struct error *);
+int read_bytes(const struct key *, const char *item, const char *where, struct value_list *, struct error *);
 int read_counters(const struct key *, const char *item, const char *where, struct value_list *, struct error *);
 
 /* What a thread count of "max" reads as. */

@@ -126,8 +126,13 @@ const struct key keys[KEY_COUNT] = {
                          read_boolean, NULL},
     [KEY_POINT_TIMEOUT] = {"point-timeout", KEY_GROUP_RUN, "TIME", "A point that takes longer ends as failed (60s)",
                            ALL, read_duration, NULL},
+    [KEY_MEMORY_LIMIT] = {"memory-limit", KEY_GROUP_RUN, "BYTES",
+                          "Memory that a point may take, 500m, 4g (what is available)", ALL, read_bytes, NULL},
     [KEY_COUNTERS] = {"counters", KEY_GROUP_EFFORT, "none,perf:EVENT+EVENT,likwid:GROUP,energy",
                       "What is counted while a point is clocked (none; list counters)", ALL, read_counters, NULL},
+    [KEY_PLUGIN] = {"plugin", KEY_GROUP_RUN, "FILE",
+                    "Adds the kernels of a shared object, or of a program that speaks the peer protocol", ALL,
+                    read_text, NULL},
 };
 
 void key_values_release(struct key_values *values)
@@ -151,7 +156,7 @@ const char *key_flag(enum key_id id)
 
 bool key_is_single(enum key_id id)
 {
-    return id >= KEY_SEED;
+    return id >= KEY_SEED && id != KEY_PLUGIN;
 }
 
 uint64_t key_rules(enum key_id id, const struct key_scope *scope)

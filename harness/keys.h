@@ -65,7 +65,9 @@ enum key_id {
     KEY_LAUNCHES,
     KEY_QUICK_CHECK,
     KEY_POINT_TIMEOUT,
+    KEY_MEMORY_LIMIT,
     KEY_COUNTERS,
+    KEY_PLUGIN,
     KEY_COUNT
 };
 
@@ -108,7 +110,7 @@ struct key_scope {
  * layer only with combine. */
 uint64_t key_rules(enum key_id id, const struct key_scope *scope);
 
-/* Only one value can hold for a run: seed, effort, counters. */
+/* Only one value can hold for a run: seed, effort, counters. Plug-ins can be several. */
 bool key_is_single(enum key_id id);
 
 /* Reads text ("1,8,32", "128-4096x2") and appends its values to the key's list. Errors begin with where. */

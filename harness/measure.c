@@ -15,6 +15,7 @@
 #include "intern.h"
 #include "isa.h"
 #include "json_util.h"
+#include "peer_seat.h"
 #include "probe.h"
 #include "statistics.h"
 #include "worker.h"
@@ -32,6 +33,7 @@ struct contest {
     struct work work;
     struct rotation rotation;
     struct roof roof;
+    struct peer_table peers;
     struct contestant *contestants;
     int count;
     double min_time_ns, timeout_ns;
@@ -116,9 +118,14 @@ static int round_of(struct contest *contest, const bool *chosen, bool last)
             continue;
         const void *out = NULL;
         int samples = last && !contest->quick ? 1 : samples_of_turn(contest, c);
-        worker_turn(contest->worker, c->index);
-        contestant_turn(c, &contest->rotation, &contest->worker->team, samples, last, &out);
-        worker_turn(contest->worker, -1);
+        if (c->seat) { /* watched by this process, not by the one that watches it */
+            out = contest->rotation.operands.out.data;
+            peer_seat_turn(c, samples, last);
+        } else {
+            worker_turn(contest->worker, c->index);
+            contestant_turn(c, &contest->rotation, &contest->worker->team, samples, last, &out);
+            worker_turn(contest->worker, -1);
+        }
         judge_patience(contest, c);
         if (last && racing(c))
             rc = worker_show_output(contest->worker, c->index, &contest->rotation.operands, out);
@@ -135,11 +142,22 @@ static int round_of(struct contest *contest, const bool *chosen, bool last)
     return rc;
 }
 
+/* Data set 0 or 1 for everybody. */
+static void fill(struct contest *contest, uint32_t set, const bool *chosen)
+{
+    rotation_fill(&contest->rotation, set, contest->worker->team.threads);
+    if (contest->peers.memory.tensors)
+        peer_memory_load(&contest->peers.memory, &contest->rotation.operands);
+    for (int i = 0; i < contest->count; i++)
+        if (chosen[i] && contest->contestants[i].seat && racing(&contest->contestants[i]))
+            peer_seat_load(&contest->contestants[i]);
+}
+
 /* Rounds until all chosen are satisfied, then the verified one. */
 static int race(struct contest *contest, bool *chosen)
 {
     int rc = 0;
-    rotation_fill(&contest->rotation, 0, contest->worker->team.threads);
+    fill(contest, 0, chosen);
     for (int rounds = 0; !contest->quick && rc == 0 && !atomic_load(&contest->worker->exchange.mailbox->stop);
          rounds++) {
         bool wanting[MOST_CONTESTANTS] = {false};
@@ -154,7 +172,7 @@ static int race(struct contest *contest, bool *chosen)
         rc = round_of(contest, wanting, false);
     }
     if (rc == 0) {
-        rotation_fill(&contest->rotation, 1, contest->worker->team.threads);
+        fill(contest, 1, chosen);
         rc = round_of(contest, chosen, true);
     }
     return rc;
@@ -248,55 +266,72 @@ static void tell_counters(json_t *event, const struct contestant *c)
     json_object_set_new(event, "counters_note", note ? json_string(note) : json_null());
 }
 
-/* Time in each phase of a layer, added up over the clocked samples, and who did its projections. */
+/* Time in each phase of a layer, added up over the clocked samples. */
 static void tell_phases(json_t *event, const struct contestant *c)
 {
-    if (!c->member.layer)
-        return;
     json_t *phases = json_object();
     for (int p = 0; p < ATTN_PHASES; p++)
         if (c->phase_ns[p] > 0)
             json_object_set_new(phases, attn_phase_names[p], json_real(c->phase_ns[p]));
-    json_object_set_new(event, "phases_ns", phases);
+    if (json_object_size(phases))
+        json_object_set_new(event, "phases_ns", phases);
+    else
+        json_decref(phases);
+}
+
+/* What only this process knows of a kernel that ran in it. */
+static void tell_member(const struct contest *contest, struct contestant *c, json_t *event)
+{
+    const struct team *team = &contest->worker->team;
+    const int used = strcmp(c->member.schedule->name, "serial") == 0 ? 1 : team->threads;
+    const char *pages = page_mode(contest, c);
+    json_t *cpus = json_array();
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    for (int t = 0; t < used; t++)
+        json_array_append_new(cpus, json_integer(team->actual[t]));
+    json_object_set_new(event, "schedule", json_string(c->member.schedule->name));
+    json_object_set_new(event, "cpus", cpus);
+    json_object_set_new(event, "workspace_bytes", json_integer((json_int_t)member_workspace_bytes(&c->member)));
+    json_object_set_new(event, "peak_rss_bytes", json_integer((json_int_t)usage.ru_maxrss * 1024));
+    json_object_set_new(event, "page_mode", pages ? json_string(pages) : json_null());
     if (c->member.matmul)
         json_object_set_new(event, "matmul_kernel", json_string(c->member.matmul->name));
+    if (c->counters)
+        tell_counters(event, c);
+}
+
+/* The best that the ISA of the kernel's own file could do; null for a library, which chooses for itself. */
+static json_t *isa_roof(const struct contest *contest, const struct contestant *c)
+{
+    const int64_t isa = c->seat ? peer_seat_isa(c) : (int64_t)c->member.kernel->isa;
+    const int own = isa < 0 ? -1 : roof_best_probe(&contest->worker->peaks, contest->spec.dtype, (uint64_t)isa);
+    return own < 0 ? json_null() : json_number_or_null(contest->worker->peaks.flops_per_s[own] / 1e9);
 }
 
 static int tell_result(struct contest *contest, struct contestant *c)
 {
     json_t *event = json_pack("{s:s,s:i,s:o}", "event", "result", "member", c->index, "failure",
                               c->failure ? json_string(c->failure) : json_null());
+    if (c->seat)
+        peer_seat_tell(c, event);
     if (!c->failure) {
-        const struct team *team = &contest->worker->team;
-        json_t *cpus = json_array(), *busy = json_array();
-        struct rusage usage;
-        getrusage(RUSAGE_SELF, &usage);
-        int used = strcmp(c->member.schedule->name, "serial") == 0 ? 1 : team->threads;
-        for (int t = 0; t < used; t++) {
-            json_array_append_new(cpus, json_integer(team->actual[t]));
+        if (!c->seat)
+            tell_member(contest, c, event);
+        json_t *busy = json_array();
+        for (size_t t = 0; t < json_array_size(json_object_get(event, "cpus")) && c->busy_sum_ns > 0; t++)
             json_array_append_new(busy, json_real(c->thread_busy_ns[t] / (double)c->clocked_calls));
-        }
-        int own = roof_best_probe(&contest->worker->peaks, contest->spec.dtype, c->member.kernel->isa);
-        const char *pages = page_mode(contest, c);
-        json_object_set_new(event, "schedule", json_string(c->member.schedule->name));
         tell_phases(event, c);
-        json_object_set_new(event, "cpus", cpus);
         json_object_set_new(event, "thread_busy_ns", busy);
         json_object_set_new(event, "samples_ns", series_json(&c->samples));
         json_object_set_new(event, "calls_per_sample", json_integer(c->calls_per_sample));
         json_object_set_new(event, "ratios", series_json(&c->ratios));
         json_object_set_new(event, "roof_ns", series_json(&c->roof_ns));
         json_object_set_new(event, "bound", json_string(roof_bound_names[contest->bound]));
-        json_object_set_new(event, "isa_roof_gflops",
-                            own < 0 ? json_null() : json_number_or_null(contest->worker->peaks.flops_per_s[own] / 1e9));
-        json_object_set_new(event, "workspace_bytes", json_integer((json_int_t)member_workspace_bytes(&c->member)));
-        json_object_set_new(event, "peak_rss_bytes", json_integer((json_int_t)usage.ru_maxrss * 1024));
-        json_object_set_new(event, "page_mode", pages ? json_string(pages) : json_null());
+        json_object_set_new(event, "isa_roof_gflops", isa_roof(contest, c));
         json_object_set_new(event, "samples_retaken", json_integer((json_int_t)c->retaken));
         json_object_set_new(event, "changed_float_mode", json_boolean(c->changed_float_mode));
         json_object_set_new(event, "noise", noise_json(contest, c));
-        if (c->counters)
-            tell_counters(event, c);
     }
     return worker_tell(contest->worker, event);
 }
@@ -330,11 +365,19 @@ static int enter(struct contest *contest, const json_t *members, struct error *e
         c->schedule = intern(json_get_string(member, "schedule", "auto"));
         c->region = intern(json_get_string(member, "point_id", ""));
         c->thread_busy_ns = calloc((size_t)worker->team.threads, sizeof *c->thread_busy_ns);
-        c->counters = worker->counters;
+        c->threads = worker->team.threads;
+        c->counters = json_object_get(member, "peer") ? NULL : worker->counters; /* they count this process */
         if (c->counters)
             c->counted = calloc(counters_columns(c->counters) + 1, sizeof *c->counted);
         if (!c->thread_busy_ns || (c->counters && !c->counted))
             return error_system(error, ENOMEM, "cannot keep what threads took and counters told");
+        if (json_object_get(member, "peer")) {
+            peer_seat_take(c, json_object_get(member, "peer"), &contest->peers);
+            if (!c->failure)
+                peer_seat_qualify(c);
+            judge_patience(contest, c);
+            continue;
+        }
         worker_turn(worker, i);
         struct error why;
         if (member_open(c->kernel, c->schedule, &contest->rotation.operands, &worker->team, MEMORY_HUGE, &c->member,
@@ -354,6 +397,7 @@ static void contest_release(struct contest *contest)
         contestant_release(&contest->contestants[i]);
     free(contest->contestants);
     free(contest->peak_rates.values);
+    peer_table_release(&contest->peers);
     roof_release(&contest->roof);
     rotation_release(&contest->rotation);
 }
@@ -400,6 +444,16 @@ int worker_measure(struct worker *worker, const json_t *request, struct error *e
         rc = roof_create(&worker->team, &worker->peaks, contest.spec.dtype, &contest.work, cold, worker->llc_bytes,
                          &contest.roof, error);
     }
+    contest.peers = (struct peer_table){
+        .pool = &worker->peers,
+        .team = &worker->team,
+        .rotation = &contest.rotation,
+        .cache = cache,
+        .llc_bytes = worker->llc_bytes,
+        .timeout_s = contest.timeout_ns / 1e9,
+        .memory_limit = json_get_number(request, "memory_limit", 0),
+        .seed = contest.seed,
+    };
     if (rc == 0)
         rc = enter(&contest, members, error);
     if (rc == 0) {
@@ -408,6 +462,9 @@ int worker_measure(struct worker *worker, const json_t *request, struct error *e
         rc = race(&contest, all);
         if (rc == 0)
             rc = race_again(&contest);
+        for (int i = 0; i < contest.count && rc == 0; i++)
+            if (contest.contestants[i].seat)
+                peer_seat_leave(&contest.contestants[i]);
         for (int i = 0; i < contest.count && rc == 0; i++)
             rc = tell_result(&contest, &contest.contestants[i]);
         if (rc < 0)

@@ -11,6 +11,7 @@
 
 #include "../kernels/schedule/schedule.h"
 #include "digest_set.h"
+#include "foreign.h"
 #include "intern.h"
 #include "isa.h"
 #include "key_readers.h"
@@ -167,6 +168,7 @@ static int expand_kernels(struct planner *planner, const struct axes *axes, cons
         for (size_t k = 0; k < planner->kernels[point.spec.rule].count && !code; k++) {
             const char *kernel = planner->kernels[point.spec.rule].names[k];
             point.kernel = intern(kernel);
+            point.source = registry_origin(kernel)->source;
             point.skip_reason = registry_refusal(kernel, &subject->problem, isa_available());
             if (!point.skip_reason)
                 point.skip_reason = resolved->reason ? resolved->reason : unbindable;
@@ -183,7 +185,7 @@ static int expand_runs(struct planner *planner, const struct axes *axes, const s
 {
     const struct axis *caches = &axes->axis[KEY_CACHE], *threads = &axes->axis[KEY_THREADS];
     const struct axis *places = &axes->axis[KEY_PLACE], *mems = &axes->axis[KEY_MEM];
-    struct point point = {.spec = subject->spec, .source = intern("builtin")};
+    struct point point = {.spec = subject->spec};
     int code = 0;
     for (size_t c = 0; c < caches->count; c++) {
         point.cache = (enum cache_state)caches->items[c].integer;
@@ -378,7 +380,9 @@ int request_plan(const struct request *request, const struct topology *topology,
         plan->name = strdup(request->config.name);
     if (request->config.description)
         plan->description = strdup(request->config.description);
-    int code = make_plan(&planner);
+    int code = foreign_add_plugins(request_plugins(request), error);
+    if (!code)
+        code = make_plan(&planner);
     for (int rule = 0; rule <= ATTN_MATMUL; rule++)
         free(planner.kernels[rule].names);
     for (size_t i = 0; i < planner.resolved_count; i++)

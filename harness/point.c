@@ -221,6 +221,8 @@ char *point_repro(const struct point *point)
     write_problem(file, &point->spec);
     if (point->cache != CACHE_WARM)
         write_flag(file, "--cache", cache_name(point->cache));
+    if (strncmp(point->source, "plugin:", 7) == 0)
+        write_flag(file, "--plugin", point->source + 7);
     write_flag(file, "--kernel", point->kernel);
     if (strcmp(point->schedule_requested, "auto") != 0)
         write_flag(file, "--schedule", point->schedule_requested);

@@ -33,10 +33,14 @@ const struct stream_probe *const stream_probes[] = {&stream_probe_sse2, &stream_
 #define FLUSH_TO_ZERO (1u << 15)
 #define DENORMALS_ARE_ZERO (1u << 6)
 
+#define ROUNDING (3u << 13)
+#define EXCEPTIONS_MASKED (0x3fu << 7)
+
 unsigned probe_float_mode(void)
 {
 #ifdef __SSE2__
-    return _mm_getcsr() & (FLUSH_TO_ZERO | DENORMALS_ARE_ZERO);
+    const unsigned mode = _mm_getcsr();
+    return (mode & (FLUSH_TO_ZERO | DENORMALS_ARE_ZERO | ROUNDING)) | (~mode & EXCEPTIONS_MASKED);
 #else
     return 0;
 #endif
@@ -45,6 +49,6 @@ unsigned probe_float_mode(void)
 void probe_clear_float_mode(void)
 {
 #ifdef __SSE2__
-    _mm_setcsr(_mm_getcsr() & ~(FLUSH_TO_ZERO | DENORMALS_ARE_ZERO));
+    _mm_setcsr((_mm_getcsr() & ~(FLUSH_TO_ZERO | DENORMALS_ARE_ZERO | ROUNDING)) | EXCEPTIONS_MASKED);
 #endif
 }

@@ -54,7 +54,8 @@ extern const struct function_probe function_probe_sse2_exp, function_probe_ymm_e
 extern const struct function_probe function_probe_sse2_tanh, function_probe_ymm_tanh, function_probe_zmm_tanh;
 extern const struct stream_probe stream_probe_sse2, stream_probe_ymm, stream_probe_zmm;
 
-/* What the calling thread's FTZ and DAZ bits are (MXCSR bits 15 and 6); and both cleared. */
+/* How the calling thread's floating-point mode differs from the default: bits of MXCSR (flush to zero, denormals are
+ * zero, rounding, exceptions not masked), 0: not at all. And the default restored. */
 unsigned probe_float_mode(void);
 void probe_clear_float_mode(void);
 

@@ -249,6 +249,9 @@ void record_result(json_t *record, const struct point *point, const json_t *resu
     work_count(&point->spec, &work);
     for (size_t f = 0; f < sizeof from_worker / sizeof *from_worker; f++)
         copy_field(record, first, from_worker[f]);
+    const char *source = json_get_string(first, "source", NULL);
+    if (source)
+        set(record, "source", json_string(source));
     for (size_t f = 0; f < sizeof from_referee / sizeof *from_referee; f++)
         copy_field(record, judgement, from_referee[f]);
     set(record, "noise", json_deep_copy(json_object_get(noisiest(results), "noise")));

@@ -35,6 +35,9 @@ struct axes {
 /* integer of a place that uses all of its threads, whatever the sweep's threads are: a step of the ladder. */
 #define PLACE_OWN_THREADS INT64_C(1)
 
+/* The files of --plugin, or the config's. */
+const struct value_list *request_plugins(const struct request *request);
+
 size_t request_sweeps(const struct request *request); /* 1 without a config */
 
 /* Flags over the sweep's keys over the config's defaults; keys given nowhere stay empty. */

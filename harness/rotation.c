@@ -107,9 +107,8 @@ void rotation_release(struct rotation *rotation)
     *rotation = (struct rotation){0};
 }
 
-void rotation_fill(struct rotation *rotation, uint32_t set, int threads)
+void rotation_spread(struct rotation *rotation, int threads)
 {
-    operands_fill(&rotation->operands, set, threads);
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t c = 1; c < rotation->count; c++)
         for (int t = 0; t < TENSORS; t++) {
@@ -118,6 +117,12 @@ void rotation_fill(struct rotation *rotation, uint32_t set, int threads)
                 memcpy(tensor_of(rotation, c, t)->data, block->data, block->bytes);
         }
     rotation_poison(rotation, threads);
+}
+
+void rotation_fill(struct rotation *rotation, uint32_t set, int threads)
+{
+    operands_fill(&rotation->operands, set, threads);
+    rotation_spread(rotation, threads);
 }
 
 void rotation_poison(struct rotation *rotation, int threads)

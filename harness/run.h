@@ -32,8 +32,8 @@ int group_run(struct run *run, const struct point *const *points, size_t count, 
 /* Whether b may take turns with a. */
 bool group_same(const struct point *a, const struct point *b);
 
-/* Bytes that measuring a group needs in worker and referee together. */
-double group_bytes(const struct run *run, const struct point *point);
+/* Bytes that measuring points[0..count) of a group needs in worker, peers and referee together. */
+double group_bytes(const struct run *run, const struct point *points, size_t count);
 
 /* Appends a record to the journal, the run's records and the progress. Steals the record. */
 int run_record(struct run *run, json_t *record, struct error *error);

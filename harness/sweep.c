@@ -41,8 +41,15 @@ int request_set(struct request *request, const char *key, const char *value, con
         value_list_release(&list);
         return code;
     }
-    value_list_release(&request->flags.lists[id]);
-    request->flags.lists[id] = list;
+    struct value_list *kept = &request->flags.lists[id];
+    for (size_t i = 0; id == KEY_PLUGIN && i < list.count && !code; i++) /* each --plugin adds to those before */
+        code = value_list_add(kept, list.items[i], error);
+    if (id == KEY_PLUGIN) {
+        value_list_release(&list);
+        return code;
+    }
+    value_list_release(kept);
+    *kept = list;
     return 0;
 }
 
@@ -83,7 +90,7 @@ bool request_has(const struct request *request, const char *key)
 size_t registry_count(void)
 {
     size_t count = 0;
-    while (attn_registry[count])
+    while (registry_entry(count))
         count++;
     return count;
 }
@@ -111,7 +118,7 @@ int kernels_match(const struct axis *globs, enum attn_rule rule, const char **ke
 {
     *count = 0;
     for (const char *const *name = registry_names(); globs->count == 0 && *name; name++)
-        if (registry_does(*name, rule))
+        if (registry_is_default(*name) && registry_does(*name, rule))
             add_kernel(*name, kernels, count);
     for (size_t i = 0; i < globs->count; i++) {
         bool matched = false;
@@ -131,6 +138,11 @@ static const struct value_list *run_wide(const struct request *request, enum key
 {
     const struct value_list *flag = &request->flags.lists[id];
     return flag->count ? flag : &request->config.defaults.lists[id];
+}
+
+const struct value_list *request_plugins(const struct request *request)
+{
+    return run_wide(request, KEY_PLUGIN);
 }
 
 uint64_t request_seed(const struct request *request)
@@ -159,6 +171,7 @@ struct effort request_effort(const struct request *request)
         .samples = run_wide_integer(request, KEY_SAMPLES, 0),
         .max_time_s = run_wide_number(request, KEY_MAX_TIME, 0),
         .point_timeout_s = run_wide_number(request, KEY_POINT_TIMEOUT, 60),
+        .memory_limit = run_wide_number(request, KEY_MEMORY_LIMIT, 0),
         .launches = (int)run_wide_integer(request, KEY_LAUNCHES, 1),
         .quick_check = run_wide_integer(request, KEY_QUICK_CHECK, 0) != 0,
         .counters = counters->count ? counters->items[0].text : "none",

@@ -17,6 +17,7 @@ struct effort {
     int64_t samples;        /* exact number of samples wanted; 0: decided by the interval */
     double max_time_s;      /* of the whole run; 0: none */
     double point_timeout_s; /* default 60 */
+    double memory_limit;    /* bytes that a point may take; 0: what is available */
     int launches;           /* worker processes a point, default 1 */
     bool quick_check;
     const char *counters; /* as --counters says it, checked and interned; default "none" */

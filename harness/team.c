@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <omp.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,20 +57,6 @@ void team_release(struct team *team)
     *team = (struct team){0};
 }
 
-/* The affinity mask, not only the CPU of this moment: a library may have widened it without a migration so far. */
-static bool mask_is_exactly(int32_t cpu)
-{
-    enum { MOST_CPUS = 65536 }; /* the kernel's limit is 8192 */
-    size_t bytes = CPU_ALLOC_SIZE(MOST_CPUS);
-    cpu_set_t *mask = CPU_ALLOC(MOST_CPUS);
-    if (!mask)
-        return false;
-    bool exact =
-        sched_getaffinity(0, bytes, mask) == 0 && CPU_COUNT_S(bytes, mask) == 1 && CPU_ISSET_S(cpu, bytes, mask);
-    CPU_FREE(mask);
-    return exact;
-}
-
 int team_inspect(struct team *team, struct error *error)
 {
     atomic_int stray = -1;
@@ -83,7 +68,7 @@ int team_inspect(struct team *team, struct error *error)
         int32_t cpu = placement_current_cpu();
         moved += team->actual[i] >= 0 && team->actual[i] != cpu;
         team->actual[i] = cpu;
-        if (team->cpus && (cpu != team->cpus[i] || !mask_is_exactly(team->cpus[i])))
+        if (team->cpus && (cpu != team->cpus[i] || !placement_is_bound(0, team->cpus[i])))
             stray = i;
     }
     team->migrations += moved;

@@ -175,6 +175,25 @@ int value_duration(const char *text, double *seconds, struct error *error)
     return error_usage(error, "%s is not a duration (like 0.5s, 200ms, 10m)", quoted(text, shown));
 }
 
+int value_bytes(const char *text, double *bytes, struct error *error)
+{
+    static const char units[] = "kmg";
+    char shown[QUOTED_BYTES];
+    const char *end;
+    double number, unit = 1;
+    if (!scan_number(text, &end, &number))
+        return error_usage(error, "%s is not an amount of memory (like 500m, 4g)", quoted(text, shown));
+    const char *letter = *end ? strchr(units, *end | 0x20) : NULL;
+    if (*end && (!letter || end[1]))
+        return error_usage(error, "%s is not an amount of memory (like 500m, 4g)", quoted(text, shown));
+    for (const char *u = units; letter && u <= letter; u++)
+        unit *= 1024;
+    *bytes = number * unit;
+    if (!(*bytes >= 1) || isinf(*bytes))
+        return error_usage(error, "%s is not an amount of memory of at least a byte", quoted(text, shown));
+    return 0;
+}
+
 int value_seed(const char *text, int64_t *seed, struct error *error)
 {
     char shown[QUOTED_BYTES];

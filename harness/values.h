@@ -4,6 +4,7 @@
  *
  *   size      512, 2k (2048), 1m (1048576)
  *   range     128-4096x2 or 128-4096*2 (128, 256 ... 4096), 128-1024+128 (128, 256, 384 ... 1024)
+ *   bytes     500m, 4g, 1.5g, 65536 (k, m, g: powers of 1024)
  *   duration  0.5s, 200ms, 50us, 10m, 1h
  *
  * Errors name the text that was wrong; the caller puts the flag, or the file and line, before it.
@@ -52,6 +53,9 @@ int value_number(const char *text, double *number, struct error *error);
 
 /* A duration of more than 0, in seconds. */
 int value_duration(const char *text, double *seconds, struct error *error);
+
+/* An amount of memory of more than 0, in bytes. */
+int value_bytes(const char *text, double *bytes, struct error *error);
 
 /* A seed: 0 .. 2^63-1, so that it stays an integer in JSON. */
 int value_seed(const char *text, int64_t *seed, struct error *error);

@@ -64,7 +64,7 @@ static char *repro_of(const struct verifier_task *task, const struct verifier_me
     struct point point = *task->seat;
     point.spec = task->spec;
     point.kernel = member->kernel;
-    point.source = "builtin";
+    point.source = registry_origin(member->kernel)->source;
     point.schedule_requested = member->schedule;
     char *text = point_repro(&point);
     char *rest = text ? strstr(text, "run ") : NULL;
@@ -145,9 +145,14 @@ static size_t converse(struct verifier *verifier, const struct verifier_task *ta
 {
     struct mailbox *mailbox = verifier->crew.exchange.mailbox;
     json_t *request = task_request(task, "check"), *members = json_array();
-    for (size_t s = 0; s < count; s++)
-        json_array_append_new(members, json_pack("{s:s,s:s}", "kernel", task->members[seats[s]].kernel, "schedule",
-                                                 task->members[seats[s]].schedule));
+    for (size_t s = 0; s < count; s++) {
+        const struct verifier_member *member = &task->members[seats[s]];
+        json_t *asked = json_pack("{s:s,s:s}", "kernel", member->kernel, "schedule", member->schedule);
+        if (registry_origin(member->kernel)->command)
+            json_object_set(asked, "peer", registry_origin(member->kernel)->command);
+        json_array_append_new(members, asked);
+    }
+    json_object_set_new(request, "point_timeout_s", json_real(verifier->timeout_s));
     json_object_set_new(request, "members", members);
     json_object_set_new(request, "far", json_boolean(task->far));
     atomic_store(&mailbox->turn, -1);
@@ -177,6 +182,8 @@ static size_t converse(struct verifier *verifier, const struct verifier_task *ta
             const char *failure = json_get_string(event, "failure", NULL);
             if (failure)
                 blame(verifier, task, member, "failed", failure);
+            else if (json_get_string(event, "refused", NULL))
+                tally_of(verifier, member->kernel)->skipped++;
             finished++;
         } else if (strcmp(kind, "error") == 0) {
             for (; finished < count; finished++)

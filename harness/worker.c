@@ -58,6 +58,7 @@ static int setup(struct worker *worker, const json_t *request, struct error *err
     counters_close(worker->counters);
     worker->counters = NULL;
     worker->counted = NULL;
+    peer_pool_release(&worker->peers);
     team_release(&worker->team);
     int rc = team_create(threads, cpus, &worker->team, error);
     free(cpus);
@@ -104,6 +105,7 @@ int worker_main(int in, int out, int segment)
             break;
     }
     counters_close(worker.counters);
+    peer_pool_release(&worker.peers);
     team_release(&worker.team);
     lines_release(&worker.in);
     exchange_release(&worker.exchange);

@@ -5,8 +5,10 @@
  * Requests (one JSON object a line), each answered by events that end in "done" or "error":
  *   {"op":"setup","threads":2,"cpus":[0,1]|null,"llc_bytes":N,
  *    "mem":null|{"interleave":true,"nodes":[0]}}
- *   {"op":"measure","spec":{},"cache":"warm","members":[{"kernel":"avx2","schedule":"auto","point_id":"..."}],
- *    "counters":"none","min_time_s":0.2,"samples":0,"point_timeout_s":60,"quick_check":false,"seed":1}
+ *   {"op":"measure","spec":{},"cache":"warm","members":[{"kernel":"avx2","schedule":"auto","point_id":"..."}
+ *    with "peer":["program", ...] where a peer runs it],
+ *    "counters":"none","min_time_s":0.2,"samples":0,"point_timeout_s":60,"memory_limit":bytes,
+ *    "quick_check":false,"seed":1}
  *   {"op":"peak","levels":[levels_to_json],"repeats":9,"clocked_ns":2e6}
  *   {"op":"peak_nodes","level":{},"nodes":[OS indices],"repeats":9,"clocked_ns":2e6}
  *   {"op":"check","spec":{}|"case":"DIR","set":1,"far":false,"members":[...]}
@@ -27,6 +29,7 @@
 #include "exchange.h"
 #include "lines.h"
 #include "operands.h"
+#include "peer.h"
 #include "roof.h"
 #include "team.h"
 
@@ -38,6 +41,7 @@ struct worker {
     struct roof_peaks peaks;
     const char *counted;       /* what counters were opened for, interned; NULL: for nothing yet */
     struct counters *counters; /* for the team; NULL: nothing is counted */
+    struct peer_pool peers;    /* set up for this team */
     double llc_bytes;          /* last-level caches of the machine, all together */
 };
 
