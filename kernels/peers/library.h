@@ -14,7 +14,7 @@ struct peer_library {
     const char *remedy;       /* what installs it, as it ends a sentence: "the package libopenblas-dev installs it" */
     void *handle;             /* NULL: not open */
     char path[PATH_MAX];      /* of the file that is really mapped, symbolic links followed */
-    char reason[PATH_MAX + 512]; /* why it is not open, or what is wrong with it */
+    char reason[PATH_MAX + 600]; /* why it is not open, or what is wrong with it */
 };
 
 /* Opens the first of library->names that can be: in each folder of ATTNBENCH_PEER_PATH (colon-separated), then where

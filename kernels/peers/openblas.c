@@ -62,7 +62,7 @@ static void tell(char *text, size_t size)
 {
     static const char *const threads[] = {"no threads", "POSIX threads", "OpenMP"};
     const char *config = openblas.get_config(), *forced = getenv("OPENBLAS_CORETYPE"), *l2 = getenv("OPENBLAS_L2_SIZE");
-    snprintf(text, size, "%s, core type %s%s%s%s, %s", config, openblas.get_corename(),
+    snprintf(text, size, "%s, core type %s%s%s%s%s, %s", config, openblas.get_corename(),
              forced ? ", forced by OPENBLAS_CORETYPE=" : "", forced ? forced : "", l2 ? ", OPENBLAS_L2_SIZE=" : "",
              l2 ? l2 : "",
              openblas.built >= 0 && openblas.built <= BUILT_OPENMP ? threads[openblas.built] : "threads unknown");
