@@ -135,7 +135,8 @@ static const char *entry_refusal(const struct attn_kernel *kernel, const struct 
         return intern_format("%s does not return weights", kernel->name);
     if ((problem->flags & ATTN_FLAG_PARTIAL) && !(kernel->caps & ATTN_CAP_PARTIAL))
         return intern_format("%s does not return partial results", kernel->name);
-    const bool may_ask = runs_foreign || registry_origin(kernel->name)->kind == REGISTRY_BUILT_IN;
+    const struct registry_origin *origin = registry_origin(kernel->name); /* NULL: the copy of layers */
+    const bool may_ask = runs_foreign || !origin || origin->kind == REGISTRY_BUILT_IN;
     return may_ask && kernel->refuse ? intern(kernel->refuse(problem)) : NULL;
 }
 
