@@ -6,6 +6,7 @@ has it. The operator knows no grouped heads, so the query heads of one key head 
 repeated; its causal line is the top left one, and everything else is a mask. What the plugin made of the operator is in
 `source`. A model with the cache as its state, which servers use, grows with every call and cannot be clocked so.
 """
+import os
 import sys
 
 sys.dont_write_bytecode = True
@@ -15,6 +16,9 @@ from attnbench_peer import Refusal
 
 class Call:
     def __init__(self, problem, threads):
+        # TBB sets its workers' masks anew at every call, by hwloc, which does so on this system alone: without this
+        # a thread would not stay on the CPU that it is bound to from outside.
+        os.environ["HWLOC_THISSYSTEM"] = "0"
         import numpy
         import openvino
         from openvino import opset13
