@@ -17,10 +17,17 @@ static const char help[] = "Usage: attnbench export [--format FORMAT] [-o OUT] F
                            "\n"
                            "  --format FORMAT  csv (a row a record), json (one object), jsonl (as in\n"
                            "                   results files), md (GitHub Markdown with the machine's\n"
-                           "                   portrait) or table; default: csv\n"
+                           "                   portrait), table, or for other tools: github (what\n"
+                           "                   github-action-benchmark takes as customSmallerIsBetter),\n"
+                           "                   junit (a test case a point), google-benchmark (for its\n"
+                           "                   tools/compare.py); default: csv\n"
                            "  -o OUT           file to write; default: standard output\n"
                            "  --wide           all columns in the table\n"
                            "  --help           this text\n"
+                           "\n"
+                           "Formats for other tools have one entry a point and machine: the latest record\n"
+                           "that is ok, or a wrong one after it. Its name holds the problem, kernel,\n"
+                           "schedule, threads and placement, and is the same from run to run.\n"
                            "\n"
                            "Exit codes: 0 ok, 2 usage or bad file, 5 the output could not be written.\n";
 

@@ -10,7 +10,7 @@
 #include "json_util.h"
 #include "output.h"
 
-static void export_lines(FILE *file, const json_t *lines)
+static void put_lines(FILE *file, const json_t *lines)
 {
     size_t index;
     json_t *line;
@@ -19,6 +19,12 @@ static void export_lines(FILE *file, const json_t *lines)
         json_dumpf(line, file, JSON_LINE_FLAGS);
         fputc('\n', file);
     }
+}
+
+static void export_lines(FILE *file, const json_t *contexts, const json_t *records)
+{
+    put_lines(file, contexts);
+    put_lines(file, records);
 }
 
 static void export_json(FILE *file, const json_t *contexts, const json_t *records)
@@ -31,33 +37,44 @@ static void export_json(FILE *file, const json_t *contexts, const json_t *record
     json_decref(whole);
 }
 
+/* Formats that need no style. */
+static const struct {
+    const char *name;
+    void (*write)(FILE *file, const json_t *contexts, const json_t *records);
+} formats[] = {
+    {"csv", export_csv},
+    {"json", export_json},
+    {"jsonl", export_lines},
+    {"md", export_markdown},
+    {"github", export_github},
+    {"junit", export_junit},
+    {"google-benchmark", export_google_benchmark},
+};
+enum { FORMATS = sizeof formats / sizeof formats[0] };
+
+static size_t find_format(const char *name)
+{
+    size_t i = 0;
+    while (i < FORMATS && strcmp(formats[i].name, name) != 0)
+        i++;
+    return i;
+}
+
 bool export_knows(const char *format)
 {
-    static const char *const known[] = {"table", "csv", "json", "jsonl", "md"};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (strcmp(format, known[i]) == 0)
-            return true;
-    }
-    return false;
+    return strcmp(format, "table") == 0 || find_format(format) < FORMATS;
 }
 
 int export_write(FILE *file, const char *format, const json_t *contexts, const json_t *records,
                  const struct output_style *style, struct error *error)
 {
-    if (strcmp(format, "table") == 0) {
+    size_t known = find_format(format);
+    if (strcmp(format, "table") == 0)
         machines_print(file, contexts, records, style, false);
-    } else if (strcmp(format, "csv") == 0) {
-        export_csv(file, contexts, records);
-    } else if (strcmp(format, "md") == 0) {
-        export_markdown(file, contexts, records);
-    } else if (strcmp(format, "json") == 0) {
-        export_json(file, contexts, records);
-    } else if (strcmp(format, "jsonl") == 0) {
-        export_lines(file, contexts);
-        export_lines(file, records);
-    } else {
+    else if (known < FORMATS)
+        formats[known].write(file, contexts, records);
+    else
         return error_usage(error, "unknown format '%.100s': known are " EXPORT_FORMATS, format);
-    }
     return output_flush(file, "results", error);
 }
 

@@ -16,4 +16,25 @@ void export_csv(FILE *file, const json_t *contexts, const json_t *records);
 /* GitHub Markdown: the machine, how it was measured, a table a problem. */
 void export_markdown(FILE *file, const json_t *contexts, const json_t *records);
 
+/*
+ * The formats below know a point from run to run by its name: one entry a point, from the record that record_latest
+ * chooses, named by record_names.
+ */
+
+/* The input of github-action-benchmark's tool customSmallerIsBetter: an array of {name, unit "ns", value, range,
+ * extra}, value the median; points that are ok. */
+void export_github(FILE *file, const json_t *contexts, const json_t *records);
+
+/* JUnit's XML: a suite a machine, a case a point: classname the problem, time the median of one call in seconds; wrong
+ * and failed are failures, skipped is skipped, each with its reason. */
+void export_junit(FILE *file, const json_t *contexts, const json_t *records);
+
+/*
+ * The JSON of Google Benchmark, for its tools/compare.py: every sample an iteration, with mean, median and standard
+ * deviation as aggregates; wrong and failed are errors. cpu_time is the time over wall_over_cpu of the whole point,
+ * since samples have no CPU time of their own. Beyond that format: "skipped", the skipped points with their reasons.
+ * The context is that of the first run. What was not recorded: mhz_per_cpu null, load_avg empty.
+ */
+void export_google_benchmark(FILE *file, const json_t *contexts, const json_t *records);
+
 #endif

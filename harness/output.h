@@ -32,11 +32,11 @@ void summary_print(FILE *file, const json_t *records, const struct output_style 
 void machines_print(FILE *file, const json_t *contexts, const json_t *records, const struct output_style *style,
                     bool with_summary);
 
-#define EXPORT_FORMATS "table, csv, json, jsonl, md"
+#define EXPORT_FORMATS "table, csv, json, jsonl, md, github, junit, google-benchmark"
 bool export_knows(const char *format);
 
-/* Writes records in one of table (without the summary), jsonl, csv, json, md, with context, and flushes. -EINVAL:
- * unknown format (message names it). What cannot be written is an error with exit_code EXIT_UNWRITTEN. */
+/* Writes records in one of EXPORT_FORMATS (table: without the summary), with context, and flushes. -EINVAL: unknown
+ * format (message names it). What cannot be written is an error with exit_code EXIT_UNWRITTEN. */
 int export_write(FILE *file, const char *format, const json_t *contexts, const json_t *records,
                  const struct output_style *style, struct error *error);
 
