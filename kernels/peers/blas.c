@@ -51,7 +51,7 @@ int peer_blas_open(struct peer_blas *blas, const struct attn_problem *problem, i
         return -ENOMEM;
     s->blas = blas;
     s->threads = problem->flags & ATTN_FLAG_OWN ? threads : 1;
-    s->multiplier = (struct peer_multiplier){multiply, blas, (int64_t)BLOCK_ROWS * s->threads};
+    s->multiplier = (struct peer_multiplier){multiply, blas, (int64_t)BLOCK_ROWS * s->threads, blas->slack};
     /* Threads are started now, and show themselves, rather than in the first call. */
     const int before = blas->set_threads(s->threads);
     char told[1024];
@@ -70,7 +70,7 @@ void peer_blas_close(void *state)
 int peer_blas_plan(const struct attn_problem *problem, int32_t threads, void *state, struct attn_plan *plan)
 {
     const struct blas_state *s = state;
-    peer_blocks_plan(problem, problem->flags & ATTN_FLAG_OWN ? 1 : threads, s->multiplier.rows, plan);
+    peer_blocks_plan(problem, problem->flags & ATTN_FLAG_OWN ? 1 : threads, &s->multiplier, plan);
     return 0;
 }
 

@@ -21,6 +21,7 @@ struct peer_blas {
     int (*set_threads)(int threads);
     /* Version, variant and what else tells one build from another. */
     void (*tell)(char *text, size_t size);
+    int64_t slack; /* of its multiplier (blocks.h) */
     bool ready;
     void (*gemm)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a, int lda,
                  const float *b, int ldb, float beta, float *c, int ldc);

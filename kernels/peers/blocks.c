@@ -15,8 +15,6 @@
 
 #include "soften.h"
 
-#define LOG2_E 0x1.715476p+0f
-
 /* Rows of scores begin at multiples of a cache line, and not all in the same set of the cache. */
 enum { LINE = 16, PADDING = 16 };
 
@@ -27,7 +25,7 @@ struct block {
     const struct peer_multiplier *multiplier;
     const struct peer_softmax *softmax;
     float *factor; /* [rows] what a row of out is to be multiplied by */
-    float *score;  /* [rows][score_stride] */
+    float *score;  /* [rows + slack][score_stride] */
     int64_t score_stride;
     int64_t b, h, i, rows, step_h, step_i;
 };
@@ -42,9 +40,14 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+static int64_t whole_lines(int64_t count)
+{
+    return (count + LINE - 1) / LINE * LINE;
+}
+
 static int64_t score_stride(int64_t keys)
 {
-    return (keys + LINE - 1) / LINE * LINE + PADDING;
+    return whole_lines(keys) + PADDING;
 }
 
 static int64_t row_offset(const struct attn_tensor *t, int64_t b, int64_t h, int64_t row)
@@ -84,8 +87,7 @@ static bool values_not_finite(const struct block *block, int64_t key_head, int64
     return isnan(sum);
 }
 
-/* Adds bias to scores of keys j0..j1, -inf where bias or mask hide a key, and turns them into units of log2. Returns
- * how many keys are left. */
+/* Adds bias to scores of keys j0..j1, -inf where bias or mask hide a key. Returns how many keys are left. */
 static int64_t add_terms(const struct block *block, int64_t h, int64_t i, int64_t j0, int64_t j1, float *score)
 {
     const struct attn_tensor *bias = &block->args->bias, *mask = &block->args->mask;
@@ -95,7 +97,7 @@ static int64_t add_terms(const struct block *block, int64_t h, int64_t i, int64_
     for (int64_t j = j0; j < j1; j++) {
         const float more = added ? added[j * bias->stride[3]] : 0;
         const bool seen = more != -INFINITY && (!shown || shown[j * mask->stride[3]]);
-        score[j - j0] = seen ? (score[j - j0] + more) * LOG2_E : -INFINITY;
+        score[j - j0] = seen ? score[j - j0] + more : -INFINITY;
         left += seen;
     }
     return left;
@@ -132,8 +134,6 @@ static float soften_row(const struct block *block, int64_t h, int64_t i, int64_t
         score[j - begin] = -INFINITY;
     if (added)
         left = add_terms(block, h, i, first, last, score + (first - begin));
-    else if (problem->softcap > 0)
-        block->softmax->scale(score + (first - begin), last - first, LOG2_E);
     float factor = 0;
     if (left > 0)
         factor = 1 / block->softmax->soften(seen, last - aligned);
@@ -198,12 +198,11 @@ static int attend_block(const struct block *block)
     float *factor = block->factor;
     float *out = (float *)args->out.data + row_offset(&args->out, block->b, block->h, block->i);
     const int64_t out_step = row_step(block, &args->out);
-    const bool in_log2 = problem->softcap <= 0 && !args->bias.data && !args->mask.data;
     struct peer_product product = {
         .m = block->rows,
         .n = end - begin,
         .k = problem->D,
-        .alpha = problem->scale * (in_log2 ? LOG2_E : 1),
+        .alpha = problem->scale,
         .a = (const float *)args->q.data + row_offset(&args->q, block->b, block->h, block->i),
         .b = (const float *)args->k.data + row_offset(&args->k, block->b, key_head, begin),
         .c = block->score,
@@ -265,7 +264,7 @@ static int attend(const struct attn_problem *problem, const struct attn_args *ar
         .multiplier = multiplier,
         .softmax = peer_softmax_choose(),
         .factor = scratch,
-        .score = scratch + (multiplier->rows + LINE - 1) / LINE * LINE,
+        .score = scratch + whole_lines(multiplier->rows),
         .score_stride = score_stride(problem->S_kv),
     };
     for (block.b = span->b0; block.b < span->b1 && !rc; block.b++)
@@ -331,20 +330,21 @@ const char *peer_blocks_refuse(const struct attn_problem *problem)
     return NULL;
 }
 
-void peer_blocks_plan(const struct attn_problem *problem, int32_t threads, int64_t rows, struct attn_plan *plan)
+void peer_blocks_plan(const struct attn_problem *problem, int32_t threads, const struct peer_multiplier *multiplier,
+                      struct attn_plan *plan)
 {
     if (problem->rule == ATTN_MATMUL) {
         /* A library packs the right operand again for each product: no more of them than threads need. */
         const int64_t matrices = most(problem->B * problem->H, 1), pieces = (threads + matrices - 1) / matrices;
         const int64_t m = (problem->S_q + pieces - 1) / pieces;
-        plan->q_grain = most((m + LINE - 1) / LINE * LINE, 1);
+        plan->q_grain = most(whole_lines(m), 1);
         plan->k_grain = most(problem->S_kv, 1);
         return;
     }
-    plan->q_grain = rows;
+    const int64_t rows = multiplier->rows + multiplier->slack;
+    plan->q_grain = multiplier->rows;
     plan->head_grain = problem->S_q == 1 && problem->H_kv > 0 ? problem->H / problem->H_kv : 1;
-    const int64_t lines = (rows + LINE - 1) / LINE * LINE;
-    plan->thread_bytes = (size_t)(lines + rows * score_stride(problem->S_kv)) * sizeof(float);
+    plan->thread_bytes = (size_t)(whole_lines(multiplier->rows) + rows * score_stride(problem->S_kv)) * sizeof(float);
 }
 
 int peer_blocks_run(const struct attn_problem *problem, const struct attn_args *args, const struct attn_span *span,

@@ -33,14 +33,16 @@ struct peer_multiplier {
     /* 0 or -errno. */
     int (*multiply)(void *context, const struct peer_product *product);
     void *context;
-    int64_t rows; /* query rows of a block, at least 1 */
+    int64_t rows;  /* query rows of a block, at least 1 */
+    int64_t slack; /* rows behind a's last that multiply may read, to no effect: of scores, there are so many more */
 };
 
 /* What blocks of f32 cannot do whoever multiplies (scaled dot product and matmul); NULL: nothing. */
 const char *peer_blocks_refuse(const struct attn_problem *problem);
 
-/* Grains and scratch for blocks of `rows` queries. */
-void peer_blocks_plan(const struct attn_problem *problem, int32_t threads, int64_t rows, struct attn_plan *plan);
+/* Grains and scratch. */
+void peer_blocks_plan(const struct attn_problem *problem, int32_t threads, const struct peer_multiplier *multiplier,
+                      struct attn_plan *plan);
 
 /* One span of scaled dot product or matmul; scratch as planned. 0, -EINVAL if rows overlap, -EOVERFLOW if a stride does
  * not fit an int, or what multiply returned. */

@@ -13,8 +13,8 @@
 struct peer_softmax {
     /* score[i] becomes cap tanh(score[i] / cap); cap > 0. */
     void (*cap)(float *score, int64_t count, float cap);
-    /* Scores in units of log2 become weights relative to the row's maximum, 2^(score - maximum); returns their sum.
-     * -inf becomes 0. NaN if a score is NaN or +inf, or all are -inf. */
+    /* Scores become weights relative to the row's maximum, e^(score - maximum); returns their sum. -inf becomes 0. NaN
+     * if a score is NaN or +inf, or all are -inf. */
     float (*soften)(float *score, int64_t count);
     /* x[i] becomes factor x[i]. No alignment is asked for. */
     void (*scale)(float *x, int64_t count, float factor);

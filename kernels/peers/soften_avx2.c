@@ -30,6 +30,12 @@ static float maximum_of(const float *score, int64_t count)
     return simd_reduce_max(simd_max(simd_max(max[0], max[1]), simd_max(max[2], max[3])));
 }
 
+/* e^x for x <= 0 */
+SIMD_INLINE simd_f32 exponential(simd_f32 x)
+{
+    return simd_exp2(simd_mul(x, simd_set(SIMD_LOG2_E)));
+}
+
 static float soften(float *score, int64_t count)
 {
     const simd_f32 max = simd_set(maximum_of(score, count));
@@ -39,13 +45,13 @@ static float soften(float *score, int64_t count)
         sum[v] = simd_zero();
     for (; n + STEP <= count; n += STEP)
         for (int v = 0; v < VECTORS; v++) {
-            const simd_f32 x = simd_exp2(simd_sub(simd_load(score + n + v * SIMD_LANES), max));
+            const simd_f32 x = exponential(simd_sub(simd_load(score + n + v * SIMD_LANES), max));
             simd_store(score + n + v * SIMD_LANES, x);
             sum[v] = simd_add(sum[v], x);
         }
     for (; n < count; n += SIMD_LANES) {
         const simd_mask mask = simd_first(count - n);
-        const simd_f32 x = simd_exp2(simd_sub(simd_load_masked(score + n, mask), max));
+        const simd_f32 x = exponential(simd_sub(simd_load_masked(score + n, mask), max));
         simd_store_masked(score + n, mask, x);
         sum[0] = simd_add(sum[0], simd_select(mask, x, simd_zero()));
     }

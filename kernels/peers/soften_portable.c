@@ -6,6 +6,8 @@
 
 #include "../simd_portable.h"
 
+#define LOG2_E 0x1.715476p+0f
+
 enum { LANES = 4, VECTORS = 4, STEP = LANES * VECTORS }; /* vectors at a time: each waits for its own last operation */
 
 /* The last elements, and -inf behind them. */
@@ -50,7 +52,7 @@ static float soften(float *score, int64_t count)
         }
         f32x4 x[VECTORS];
         for (int v = 0; v < VECTORS; v++)
-            x[v] = f32x4_load(at + v * LANES) - max;
+            x[v] = (f32x4_load(at + v * LANES) - max) * f32x4_all(LOG2_E);
         f32x4_exp2_each(VECTORS, x);
         for (int v = 0; v < VECTORS; v++) {
             sum[v] += x[v];
