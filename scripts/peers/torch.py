@@ -5,6 +5,7 @@ scaled_dot_product_attention takes whichever of its two CPU paths it chooses its
 is_causal means the top left line; any other restriction goes in as a mask. bmm + softmax + bmm writes all scores, into
 buffers that are allocated once; the query heads that share a key head are rows of one product, so that nothing is repeated.
 """
+import ctypes
 import os
 import re
 import sys
@@ -15,14 +16,20 @@ from attnbench_peer import Refusal
 
 
 def blas_name():
-    """The BLAS that stands behind this torch, by what the process has mapped."""
-    if not sys.platform.startswith("linux"):
-        return None
+    """The BLAS behind this torch, by what the process has mapped, and the CPU that it takes this one for: OpenBLAS falls
+    back to an old one where it does not know the model."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
         files = {line.split()[-1] for line in maps if "/" in line}
     for name in ("mkl", "openblas", "blis", "atlas"):
-        if any(re.search(f"(lib|/){name}", file) for file in files):
-            return name
+        for file in files:
+            if not re.search(f"(lib|/){name}", file):
+                continue
+            try:
+                corename = ctypes.CDLL(file).openblas_get_corename
+            except (OSError, AttributeError):
+                return name
+            corename.restype = ctypes.c_char_p
+            return f"{name}, core type {corename().decode()}"
     return "reference BLAS" if any("libblas" in file for file in files) else None
 
 
@@ -47,7 +54,7 @@ class Call:
             self.try_products()
             blas = blas_name()
             self.source += (", bmm + " + ("tanh + " if problem.softcap > 0 else "") + "softmax + bmm" +
-                            (f" ({blas})" if blas and problem.dtype == "f32" else ""))
+                            (f", {blas}" if blas and problem.dtype == "f32" else ""))
 
     def tensor(self, array):
         # Not from_numpy: it needs a numpy of the time that torch was built in.
