@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Change points of made-up series. The size and p-value of a known step come from NumPy and scipy.stats.t.sf, with arcs
+ * counted one by one.
+ */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "harness/change_points.h"
+#include "harness/fill.h"
+
+enum { MOST = 120 };
+
+/* Normal noise of standard deviation `spread`, other numbers for each seed. */
+static void noise(double *values, double *errors, size_t n, double spread, double error, uint64_t seed)
+{
+    for (size_t i = 0; i < n; i++) {
+        values[i] = spread * fill_normal(fill_bits(seed, 0, FILL_Q, i));
+        errors[i] = error;
+    }
+}
+
+static void add(double *values, size_t from, size_t to, double size)
+{
+    for (size_t i = from; i < to; i++)
+        values[i] += size;
+}
+
+static bool close_to(double value, double expected)
+{
+    return fabs(value - expected) <= 1e-9 * fabs(expected);
+}
+
+static void known_step(void **state)
+{
+    (void)state;
+    static const int pattern[] = {3, -5, 1, 4, -2, -4, 5, 0, -1, 2, -3, 6},
+                     error[] = {4, 3, 5, 4, 4, 6, 3, 4, 5, 4, 4, 3};
+    double values[12], errors[12];
+    struct change_point found[3];
+    for (int sign = -1; sign <= 1; sign += 2)
+        for (int scale = 1; scale <= 4; scale += 3) { /* phi takes up what is missing from the errors */
+            for (int i = 0; i < 12; i++) {
+                values[i] = sign * (pattern[i] * 1e-3 + (i >= 7 ? 0.03 : 0));
+                errors[i] = error[i] * 1e-3 / scale;
+            }
+            assert_int_equal(change_points_find(values, errors, 12, CHANGE_POINTS_LEVEL, found), 1);
+            assert_int_equal(found[0].first, 7);
+            assert_true(close_to(found[0].size, sign * 0.031160593301426273));
+            assert_true(close_to(found[0].p, 8.95440942920689e-06));
+        }
+}
+
+static void no_change(void **state)
+{
+    (void)state;
+    double values[MOST], errors[MOST];
+    struct change_point found[MOST / 3];
+    for (size_t n = 0; n <= MOST; n += n < 10 ? 1 : 11)
+        for (int zero = 0; zero < 2; zero++) {
+            noise(values, errors, n, 0, zero ? 0 : 0.002, 1);
+            add(values, 0, n, 0.1); /* all equal */
+            assert_int_equal(change_points_find(values, errors, n, CHANGE_POINTS_LEVEL, found), 0);
+        }
+    const double apart[] = {0, 0, 5, 5, 5}, exact[5] = {0};
+    for (size_t n = 0; n <= 5; n++) /* too few for two levels */
+        assert_int_equal(change_points_find(apart, exact, n, CHANGE_POINTS_LEVEL, found), 0);
+    noise(values, errors, 30, 0.002, 0.002, 4);
+    add(values, 17, 18, 0.1); /* one outlier is no level */
+    assert_int_equal(change_points_find(values, errors, 30, CHANGE_POINTS_LEVEL, found), 0);
+}
+
+/* 3 and 3 points are enough for a large step, in both directions. */
+static void shortest_series(void **state)
+{
+    (void)state;
+    const double values[] = {0.001, -0.001, 0, 0.05, 0.051, 0.049},
+                 errors[] = {0.002, 0.002, 0.002, 0.002, 0.002, 0.002};
+    double down[6];
+    struct change_point found[1];
+    assert_int_equal(change_points_most(5), 0);
+    assert_int_equal(change_points_most(6), 1);
+    assert_int_equal(change_points_most(9), 2);
+    assert_int_equal(change_points_find(values, errors, 6, CHANGE_POINTS_LEVEL, found), 1);
+    assert_true(found[0].first == 3 && fabs(found[0].size - 0.05) < 1e-12 && found[0].p <= CHANGE_POINTS_LEVEL);
+    for (int i = 0; i < 6; i++)
+        down[i] = -values[i];
+    assert_int_equal(change_points_find(down, errors, 6, CHANGE_POINTS_LEVEL, found), 1);
+    assert_true(found[0].first == 3 && fabs(found[0].size + 0.05) < 1e-12);
+}
+
+static void zero_errors(void **state)
+{
+    (void)state;
+    double values[MOST], errors[MOST];
+    struct change_point found[MOST / 3];
+    noise(values, errors, 20, 0.002, 0.002, 8);
+    add(values, 10, 20, 0.02);
+    errors[3] = errors[15] = 0; /* must not outweigh all others */
+    assert_int_equal(change_points_find(values, errors, 20, CHANGE_POINTS_LEVEL, found), 1);
+    assert_int_equal(found[0].first, 10);
+    assert_true(fabs(found[0].size - 0.02) < 0.005);
+    noise(values, errors, 20, 0.002, 0, 8); /* no errors known: phi measures the noise */
+    assert_int_equal(change_points_find(values, errors, 20, CHANGE_POINTS_LEVEL, found), 0);
+    add(values, 10, 20, 0.02);
+    assert_int_equal(change_points_find(values, errors, 20, CHANGE_POINTS_LEVEL, found), 1);
+}
+
+/* Found at the right place or beside it, with the right sign; the mirrored and the moved series give the same. */
+static void several_changes(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t n, at[4];
+        double size[4];
+        long count;
+    } known[] = {
+        {60, {30, 33}, {0.02, -0.02}, 2}, /* mended soon */
+        {60, {20, 40}, {0.02, -0.02}, 2},
+        {60, {20, 40}, {0.02, 0.02}, 2},
+        {100, {20, 45, 60, 90}, {0.02, -0.01, -0.02, 0.03}, 4},
+        {40, {37}, {-0.02}, 1}, /* the last three */
+        {40, {3}, {0.02}, 1},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        double values[MOST], errors[MOST], mirrored[MOST];
+        struct change_point found[MOST / 3], mirror[MOST / 3];
+        noise(values, errors, known[i].n, 0.002, 0.002, 100 + i);
+        for (long j = 0; j < known[i].count; j++)
+            add(values, known[i].at[j], known[i].n, known[i].size[j]);
+        for (size_t j = 0; j < known[i].n; j++)
+            mirrored[j] = 7 - values[j];
+        assert_int_equal(change_points_find(values, errors, known[i].n, CHANGE_POINTS_LEVEL, found), known[i].count);
+        assert_int_equal(change_points_find(mirrored, errors, known[i].n, CHANGE_POINTS_LEVEL, mirror), known[i].count);
+        for (long j = 0; j < known[i].count; j++) {
+            assert_int_equal(found[j].first, known[i].at[j]);
+            assert_true(fabs(found[j].size - known[i].size[j]) < 0.004);
+            assert_true(found[j].p <= CHANGE_POINTS_LEVEL);
+            assert_int_equal(mirror[j].first, found[j].first);
+            assert_true(fabs(mirror[j].size + found[j].size) < 1e-9);
+        }
+    }
+}
+
+/* Points of little weight must not make a change; the same points of full weight do. */
+static void weights_count(void **state)
+{
+    (void)state;
+    double values[MOST], errors[MOST];
+    struct change_point found[MOST / 3];
+    noise(values, errors, 30, 0.002, 0.002, 12);
+    add(values, 14, 18, 0.02);
+    assert_int_equal(change_points_find(values, errors, 30, CHANGE_POINTS_LEVEL, found), 2);
+    for (int i = 14; i < 18; i++)
+        errors[i] = 0.04;
+    assert_int_equal(change_points_find(values, errors, 30, CHANGE_POINTS_LEVEL, found), 0);
+}
+
+/* With right errors at most 1 series in 1,000 (2,000 series: 2; 9 and more have a chance of 1 in 4,000). With errors
+ * half of what they should be about 2 in 1,000. */
+static void false_alarms(void **state)
+{
+    (void)state;
+    int alarms = 0, with_small_errors = 0;
+    for (uint64_t seed = 1; seed <= 2000; seed++) {
+        double values[30], errors[30];
+        struct change_point found[9];
+        noise(values, errors, 30, 0.002, 0.002, seed);
+        alarms += change_points_find(values, errors, 30, CHANGE_POINTS_LEVEL, found) > 0;
+        noise(values, errors, 30, 0.002, 0.001, seed);
+        with_small_errors += change_points_find(values, errors, 30, CHANGE_POINTS_LEVEL, found) > 0;
+    }
+    assert_in_range(alarms, 0, 8);
+    assert_in_range(with_small_errors, 0, 16);
+}
+
+/* The larger the step, the smaller p. */
+static void p_falls_with_the_step(void **state)
+{
+    (void)state;
+    double last = 1;
+    for (int step = 10; step <= 30; step += 2) {
+        double values[20], errors[20];
+        struct change_point found[5];
+        noise(values, errors, 20, 0.002, 0.002, 3);
+        add(values, 10, 20, step * 1e-3);
+        assert_int_equal(change_points_find(values, errors, 20, CHANGE_POINTS_LEVEL, found), 1);
+        assert_true(found[0].p < last);
+        last = found[0].p;
+    }
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    double values[8] = {0}, errors[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    const double bad[] = {NAN, INFINITY, -INFINITY}, levels[] = {0, 1, -1, NAN};
+    struct change_point found[1];
+    for (int i = 0; i < 3; i++) {
+        values[2] = bad[i];
+        assert_int_equal(change_points_find(values, errors, 8, CHANGE_POINTS_LEVEL, found), -EINVAL);
+        values[2] = 0;
+        errors[2] = bad[i];
+        assert_int_equal(change_points_find(values, errors, 8, CHANGE_POINTS_LEVEL, found), -EINVAL);
+        errors[2] = 1;
+    }
+    errors[7] = -0.001;
+    assert_int_equal(change_points_find(values, errors, 8, CHANGE_POINTS_LEVEL, found), -EINVAL);
+    errors[7] = 1;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(change_points_find(values, errors, 8, levels[i], found), -EINVAL);
+    assert_int_equal(change_points_find(values, errors, 8, CHANGE_POINTS_LEVEL, found), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(known_step),      cmocka_unit_test(no_change),
+        cmocka_unit_test(shortest_series), cmocka_unit_test(zero_errors),
+        cmocka_unit_test(weights_count),   cmocka_unit_test(several_changes),
+        cmocka_unit_test(false_alarms),    cmocka_unit_test(p_falls_with_the_step),
+        cmocka_unit_test(refusals),
+    };
+    return cmocka_run_group_tests_name("change_points", tests, NULL, NULL);
+}
