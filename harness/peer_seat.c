@@ -68,8 +68,13 @@ void peer_seat_take(struct contestant *contestant, const json_t *command, struct
     seat->table = table;
     seat->told = json_object();
     seat->command = json_deep_copy(command);
-    if ((!table->memory.tensors && peer_memory_create(&table->rotation->operands, &table->memory, &why) < 0) ||
-        peer_pool_take(table->pool, command, table->team, table->memory_limit, &seat->peer, &why) < 0) {
+    int rc = 0;
+    if (!table->memory.tensors) {
+        rc = peer_memory_create(&table->rotation->operands, &table->memory, &why);
+        if (rc == 0) /* a first call on zeros would hide what it writes to its inputs */
+            peer_memory_load(&table->memory, &table->rotation->operands);
+    }
+    if (rc < 0 || peer_pool_take(table->pool, command, table->team, table->memory_limit, &seat->peer, &why) < 0) {
         contestant->failure = intern(why.text);
         return;
     }
