@@ -133,7 +133,9 @@ static void become_program(const struct child_program *program, int in, int out,
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
+    setpgid(0, 0); /* what it starts itself is stopped and ends with it */
     signal(SIGINT, SIG_IGN);
+    signal(SIGTTOU, SIG_IGN); /* it may print though it is in the background */
     signal(SIGPIPE, SIG_DFL);
     dup2(in, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
@@ -227,6 +229,8 @@ int child_main(int argc, char **argv)
         if (strcmp(argv[1], role_words[role]) == 0) {
             /* The parent may have ended between its fork and this program's start: then the pipe's end tells. */
             prctl(PR_SET_PDEATHSIG, SIGKILL);
+            for (int a = 2; a <= 4; a++) /* programs that the worker starts must not write into them */
+                fcntl(atoi(argv[a]), F_SETFD, FD_CLOEXEC);
             return role_run((enum child_role)role, atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
         }
     return -1;

@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "intern.h"
 #include "json_util.h"
 #include "peer_programs.h"
 
@@ -49,9 +51,22 @@ int peer_start(const json_t *command, const struct team *team, double memory_lim
     return rc;
 }
 
+/* To the peer and to what it started, which has its process group. */
+static void signal_all(pid_t pid, int number)
+{
+    kill(getpgid(pid) == pid ? -pid : pid, number);
+}
+
+static void peer_kill(struct peer *peer)
+{
+    if (peer->child.pid > 0)
+        signal_all(peer->child.pid, SIGKILL);
+    child_kill(&peer->child);
+}
+
 void peer_end(struct peer *peer)
 {
-    child_kill(&peer->child);
+    peer_kill(peer);
     free(peer->working);
     free(peer->actual);
     *peer = (struct peer){0};
@@ -98,6 +113,52 @@ static bool takes_too_much(const struct peer *peer)
     return peer->memory_limit > 0 && kib > 0 && 1024 * kib > peer->memory_limit;
 }
 
+/* A reason that is no error of the system. */
+static int blame(struct error *error, const char *reason)
+{
+    error_machine(error, "%s", reason);
+    error->exit_code = EXIT_WRONG;
+    return -EPIPE;
+}
+
+static bool has_died(pid_t pid)
+{
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+static bool has_stopped(pid_t pid)
+{
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+/* After the pipe's end, which may come before the process's. Kills what is left. */
+static int mourn(struct peer *peer, struct error *error)
+{
+    enum { TRIES = 100, TRY_US = 10000 };
+    const pid_t pid = peer->child.pid;
+    for (int t = 0; t < TRIES && !has_died(pid); t++)
+        usleep(TRY_US);
+    const bool died = has_died(pid);
+    signal_all(pid, SIGKILL);
+    const char *epitaph = child_epitaph(&peer->child);
+    if (!died)
+        return blame(error, "its process closed the pipe that it was to answer by; killed");
+    return blame(error, intern_format("its process %s%s", strncmp(epitaph, "killed", 6) == 0 ? "was " : "", epitaph));
+}
+
+/* Why a peer that has not answered yet may not go on: -errno and the message; 0: it may. */
+static int judge(const struct peer *peer, struct error *error)
+{
+    if (takes_too_much(peer))
+        return blame(error, intern_format("took more memory than --memory-limit allows (%.2f GB); killed",
+                                          peer->memory_limit / 1e9));
+    if (has_stopped(peer->child.pid))
+        return blame(error, "its process stopped itself (SIGSTOP); killed");
+    return 0;
+}
+
 /* Waits for one line; kills the peer where it may not go on. 0 or -errno with the message. */
 static int await(struct peer *peer, double timeout_s, json_t **answer, struct error *error)
 {
@@ -106,20 +167,17 @@ static int await(struct peer *peer, double timeout_s, json_t **answer, struct er
         int rc = lines_read(&peer->child.from, POLL_MS, answer);
         if (rc == 0)
             return 0;
-        if (rc == -EPROTO) {
-            child_kill(&peer->child);
-            return error_system(error, EPROTO, "answered with what is no JSON object");
-        }
-        if (rc != -ETIMEDOUT && rc != -EINTR)
-            return error_system(error, EPIPE, "the process was %s", child_epitaph(&peer->child));
-        if (takes_too_much(peer)) {
-            child_kill(&peer->child);
-            return error_system(error, ENOMEM, "took more memory than --memory-limit allows (%.2f GB); killed",
-                                peer->memory_limit / 1e9);
-        }
-        if (clock_ns() > deadline) {
-            child_kill(&peer->child);
-            return error_system(error, ETIMEDOUT, "still running after --point-timeout %g s; killed", timeout_s);
+        if (rc == -EPROTO)
+            rc = blame(error, "answered with what is no JSON object; killed");
+        else if ((rc != -ETIMEDOUT && rc != -EINTR) || has_died(peer->child.pid)) /* others may hold its pipe open */
+            return mourn(peer, error);
+        else if (clock_ns() > deadline)
+            rc = blame(error, intern_format("still running after --point-timeout %g s; killed", timeout_s));
+        else
+            rc = judge(peer, error);
+        if (rc < 0) {
+            peer_kill(peer);
+            return rc;
         }
     }
 }
@@ -129,16 +187,16 @@ json_t *peer_ask(struct peer *peer, json_t *request, double timeout_s, struct er
     json_t *answer = NULL;
     if (peer->child.pid <= 0) {
         json_decref(request);
-        error_system(error, ESRCH, "the process has ended before");
+        blame(error, "its process has ended before");
         return NULL;
     }
-    kill(peer->child.pid, SIGCONT);
+    signal_all(peer->child.pid, SIGCONT);
     if (child_send(&peer->child, request) < 0) {
-        error_system(error, EPIPE, "the process was %s", child_epitaph(&peer->child));
+        mourn(peer, error);
         return NULL;
     }
     if (await(peer, timeout_s, &answer, error) < 0)
         return NULL;
-    kill(peer->child.pid, SIGSTOP);
+    signal_all(peer->child.pid, SIGSTOP);
     return answer;
 }
