@@ -78,6 +78,22 @@ static void ranks_of_the_tables(void **state)
         assert_int_equal(statistics_ci95_rank(known[i].n), known[i].rank);
 }
 
+/* scipy.stats.binom.ppf(0.025, n, 0.5) of SciPy 1.17; and scipy.stats.quantile_test(...,
+ * p=0.5).confidence_interval(0.95), which reaches from rank 22 of 60 to the same from above. */
+static void ranks_and_interval_of_scipy(void **state)
+{
+    (void)state;
+    static const size_t known[][2] = {{7, 1},    {15, 4},    {25, 8},     {50, 18},      {75, 29},
+                                      {150, 63}, {500, 228}, {1000, 469}, {10000, 4902}, {100000, 49690}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        assert_int_equal(statistics_ci95_rank(known[i][0]), known[i][1]);
+    double values[60], low, high;
+    for (int i = 0; i < 60; i++)
+        values[i] = ((i * i * 37 + i * 11) % 1009) / 100.0;
+    assert_true(statistics_median_ci95(values, 60, &low, &high));
+    assert_true(low == 3.33 && high == 5.67);
+}
+
 /* The row of Pascal's triangle as probabilities, built by halving: no factorials, no logarithms. */
 static size_t rank_by_pascal(size_t n)
 {
@@ -146,6 +162,7 @@ int main(void)
         cmocka_unit_test(nothing_gives_nan),
         cmocka_unit_test(ranks_are_the_exact_ones),
         cmocka_unit_test(ranks_of_the_tables),
+        cmocka_unit_test(ranks_and_interval_of_scipy),
         cmocka_unit_test(ranks_of_many_values),
         cmocka_unit_test(interval_is_symmetric_in_rank),
         cmocka_unit_test(interval_covers),
