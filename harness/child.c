@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -143,6 +144,9 @@ static void become_program(const struct child_program *program, int in, int out,
         close(in);
     if (out > STDERR_FILENO)
         close(out);
+#ifdef SYS_close_range
+    syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0); /* nor what this program was started with is theirs */
+#endif
     clean_environment();
     snprintf(threads, sizeof threads, "%d", program->threads);
     setenv("OMP_NUM_THREADS", threads, 1);

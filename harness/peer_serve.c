@@ -4,12 +4,12 @@
  * by the protocol that kernels/README.md documents. Beyond it: "hello" with a kernel asks for that one alone and has
  * its library opened; "check" is a worker's check of one kernel.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -22,6 +22,7 @@
 #include "peer.h"
 #include "plugin.h"
 #include "registry.h"
+#include "trespass.h"
 
 enum { PROTOCOL = 1, MOST_PLUGINS = 64 };
 
@@ -41,25 +42,21 @@ struct server {
     int threads_before; /* of this process, before the kernel ran */
 };
 
+/* A kernel's reason may be anything. */
+static json_t *answer_with(const char *event, const char *reason)
+{
+    json_t *answer = json_pack("{s:s,s:s}", "event", event, "reason", reason);
+    return answer ? answer : json_pack("{s:s,s:s}", "event", event, "reason", "a reason that is no UTF-8 text");
+}
+
 static json_t *refused(const char *reason)
 {
-    return json_pack("{s:s,s:s}", "event", "refused", "reason", reason);
+    return answer_with("refused", reason);
 }
 
 static json_t *failed(const char *reason)
 {
-    return json_pack("{s:s,s:s}", "event", "failed", "reason", reason);
-}
-
-static int count_threads(void)
-{
-    int count = 0;
-    DIR *folder = opendir("/proc/self/task");
-    for (struct dirent *entry; folder && (entry = readdir(folder));)
-        count += entry->d_name[0] != '.';
-    if (folder)
-        closedir(folder);
-    return count;
+    return answer_with("failed", reason);
 }
 
 static json_t *describe_kernel(const struct attn_kernel *kernel)
@@ -239,7 +236,7 @@ static json_t *open_problem(struct server *server, const json_t *request)
                              &server->rotation, &error);
     if (rc == 0) {
         server->is_open = true;
-        server->threads_before = count_threads();
+        server->threads_before = trespass_threads();
         *contestant = (struct contestant){
             .kernel = intern(json_get_string(request, "kernel", "")),
             .schedule = intern(json_get_string(request, "schedule", "auto")),
@@ -267,19 +264,20 @@ static json_t *load(struct server *server)
     return json_pack("{s:s}", "event", "loaded");
 }
 
+static bool is_plugin(const char *kernel)
+{
+    return registry_origin(kernel)->kind == REGISTRY_PLUGIN;
+}
+
 /* What a kernel did to its surroundings that contestant.h does not look at. */
 static const char *misdeed(const struct server *server)
 {
     const struct contestant *contestant = &server->contestant;
-    const bool plugin = registry_origin(contestant->kernel)->kind == REGISTRY_PLUGIN;
-    if (contestant->failure)
+    if (contestant->failure || !is_plugin(contestant->kernel))
         return contestant->failure;
-    if (plugin && contestant->changed_float_mode)
+    if (contestant->changed_float_mode)
         return "left another floating-point mode (FTZ, DAZ, rounding or exceptions)";
-    const int left = count_threads() - server->threads_before;
-    if (plugin && !server->own && left > 0)
-        return intern_format("left %d thread%s running", left, left > 1 ? "s" : "");
-    return NULL;
+    return trespass_found(server->own, server->threads_before);
 }
 
 /* Calls for longer than a turn's own warm-up takes: to find the threads that work. */
@@ -378,7 +376,7 @@ static json_t *check_kernel(struct server *server, const json_t *request)
     int rc = make_team(server, request, &error);
     if (rc == 0)
         rc = map_memory(server, request, &error);
-    const int before = count_threads();
+    const int before = trespass_threads();
     if (rc == 0) {
         rc = check_prepare(request, server->team.threads, &check, &error);
         const char *name = json_get_string(request, "kernel", "");
@@ -387,9 +385,8 @@ static json_t *check_kernel(struct server *server, const json_t *request)
             rc = error_machine(&error, "%s", reason);
         if (rc == 0)
             failure = check_once(&check, name, json_get_string(request, "schedule", "auto"), &server->team);
-        if (rc == 0 && !failure && !server->own && registry_origin(name)->kind == REGISTRY_PLUGIN &&
-            count_threads() > before)
-            failure = "left threads running";
+        if (rc == 0 && !failure && is_plugin(name))
+            failure = trespass_found(server->own, before);
         if (rc == 0 && !failure)
             rc = exchange_tensors(server, &check.operands, false, &error);
         check_release(&check);
@@ -435,12 +432,22 @@ static int add_plugins(struct server *server, int argc, char **argv, struct erro
             return rc;
         server->plugin_count++;
         const struct registry_origin origin = {REGISTRY_PLUGIN, intern_format("plugin:%s", argv[a + 1]), NULL};
-        for (int k = 0; k < plugin->count && rc == 0; k++)
+        for (int k = 0; k < plugin->count && rc == 0; k++) {
             rc = registry_add(plugin->kernels[k], &origin, error);
+            rc = rc == -EEXIST ? 0 : rc; /* it is told of all the same; whoever asks decides what the clash means */
+        }
         if (rc < 0)
             return rc;
     }
     return 0;
+}
+
+/* Out of the way of kernels that close or write what they take for theirs, where so many files may be open. */
+static int keep_descriptor(int fd)
+{
+    enum { HIGH = 500 };
+    const int kept = fcntl(fd, F_DUPFD_CLOEXEC, HIGH);
+    return kept < 0 ? fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : kept;
 }
 
 int peer_main(int argc, char **argv)
@@ -449,12 +456,13 @@ int peer_main(int argc, char **argv)
     struct error error = {0};
     json_t *request = NULL;
     /* Libraries may print, or read: the protocol keeps descriptors of its own. */
-    server.in.fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-    server.out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    server.in.fd = keep_descriptor(STDIN_FILENO);
+    server.out = keep_descriptor(STDOUT_FILENO);
     const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (server.in.fd < 0 || server.out < 0 || null < 0 || dup2(null, STDIN_FILENO) < 0 ||
         dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
         return 1;
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* what a kernel starts and disowns is seen here */
     registry_run_foreign();
     int rc = add_plugins(&server, argc, argv, &error);
     while (lines_read(&server.in, -1, &request) == 0) {

@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -22,6 +23,13 @@ static bool is_name(const char *name)
     return name && *name && strlen(name) <= LONGEST_NAME && strspn(name, letters) == strlen(name);
 }
 
+static bool is_text(const char *text)
+{
+    json_t *string = text ? json_string(text) : NULL;
+    json_decref(string);
+    return string != NULL;
+}
+
 static int check_entry(const struct plugin *plugin, int index, struct error *error)
 {
     const struct attn_kernel *kernel = plugin->kernels[index];
@@ -31,14 +39,18 @@ static int check_entry(const struct plugin *plugin, int index, struct error *err
                            kernel->abi, kernel->struct_size, ATTN_ABI, sizeof *kernel);
     if (!is_name(kernel->name))
         return error_usage(error, "%s: kernel %d has no name of letters, digits and _-.+", plugin->path, index);
-    if (!kernel->summary)
-        return error_usage(error, "%s: kernel %s has no summary", plugin->path, kernel->name);
+    if (!is_text(kernel->summary))
+        return error_usage(error, "%s: kernel %s has no summary that is UTF-8 text", plugin->path, kernel->name);
     if (!kernel->run)
         return error_usage(error, "%s: kernel %s has no run function", plugin->path, kernel->name);
     if (!(kernel->rules & all_rules) || (kernel->rules & ~all_rules))
         return error_usage(error, "%s: kernel %s does no rule that there is", plugin->path, kernel->name);
     if (!(kernel->dtypes & all_dtypes) || (kernel->dtypes & ~all_dtypes))
         return error_usage(error, "%s: kernel %s does no dtype that there is", plugin->path, kernel->name);
+    for (int other = 0; other < index; other++)
+        if (strcmp(plugin->kernels[other]->name, kernel->name) == 0 && (plugin->kernels[other]->rules & kernel->rules))
+            return error_usage(error, "%s: kernels %d and %d are both named '%s' and do the same rule", plugin->path,
+                               other, index, kernel->name);
     return 0;
 }
 
