@@ -7,6 +7,8 @@
 MAKEFLAGS += --no-builtin-rules
 .DEFAULT_GOAL := all
 
+comma := ,
+
 # ---- what to build, and with what ----------------------------------------------------------------------------------
 ifeq ($(origin CC),default)
 CC := gcc
@@ -62,12 +64,14 @@ check_sources := $(sort $(wildcard tests/check_*.c))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 library_objects := $(call object,$(library_sources))
+kernel_objects := $(call object,$(kernel_sources))
 main_objects := $(call object,harness/main.c)
 broken_objects := $(call object,$(broken_sources))
 check_programs := $(patsubst tests/%.c,$(BUILD)/tests/%,$(check_sources))
 
 program := $(BUILD)/attnbench
 broken_program := $(BUILD)/attnbench-broken
+kernel_library := $(BUILD)/libattnkernels.so
 manual := $(BUILD)/attnbench.1
 
 # ---- generated: kernel registries and build facts, rewritten only when they change ---------------------------------
@@ -90,11 +94,13 @@ const int build_dirty = $(DIRTY);\nconst char *const build_compiler = "$(compile
 const char *const build_flags = "$(COMMON_FLAGS)";\nconst int build_has_likwid = $(if $(HAVE_LIKWID),1,0);\n
 
 # ---- targets -------------------------------------------------------------------------------------------------------
-.PHONY: all test bench bars cliffs setup peers asan tsan lint manual install uninstall clean help programs checks run-tests run-bench FORCE
+# kernels is a folder, too.
+.PHONY: kernels all test bench bars cliffs setup peers asan tsan lint manual install uninstall clean help programs checks run-tests run-bench FORCE
 
 all: $(program) ## build build/release/attnbench
 
 programs: $(program) $(broken_program)
+kernels: $(kernel_library) ## build libattnkernels.so: this tree's kernels, for duet and gate to load beside others
 checks: $(check_programs)
 
 $(BUILD)/gen/registry.c: FORCE
@@ -103,6 +109,12 @@ $(BUILD)/gen/registry_broken.c: FORCE
 	@$(call write_if_changed,$@,$(call registry_text,$(call registry_names,$(kernel_sources) $(broken_sources))))
 $(BUILD)/gen/build_info.c: FORCE
 	@$(call write_if_changed,$@,$(build_info_text))
+# What libattnkernels.so exports: the plug-in table of kernels/attn.h.
+library_text = \#include "kernels/attn.h"\n$(foreach n,$(1),extern const struct attn_kernel attn_kernel_$(n);\n)\
+static const struct attn_kernel *const table[] = {\n$(foreach n,$(1),    &attn_kernel_$(n),\n)    0};\n\
+__attribute__((visibility("default"))) attn_kernels_function attn_kernels;\n\
+const struct attn_kernel *const *attn_kernels(uint32_t *abi)\n{\n    *abi = ATTN_ABI;\n    return table;\n}\n
+
 # A change of compiler or flags rebuilds everything.
 $(BUILD)/gen/flags: FORCE
 	@pkg-config --exists $(LIBRARIES) 2>/dev/null || \
@@ -110,7 +122,14 @@ $(BUILD)/gen/flags: FORCE
 	@$(call write_if_changed,$@,$(CC) $(COMMON_FLAGS) $(LIKWID_CFLAGS)\n)
 
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/gen/flags
-	$(CC) $(COMMON_FLAGS) -I. -MMD -MP -c -o $@ $<
+	$(CC) $(COMMON_FLAGS) $(part_flags) -I. -MMD -MP -c -o $@ $<
+
+$(BUILD)/gen/library.c: FORCE
+	@$(call write_if_changed,$@,$(call library_text,$(call registry_names,$(kernel_sources))))
+$(BUILD)/gen/library.o: part_flags = -fPIC -fvisibility=hidden
+
+# Kernels serve the program and libattnkernels.so alike.
+$(kernel_objects): part_flags = -fPIC -fvisibility=hidden
 
 # OpenMP stands in the harness and the schedules, never in a kernel.
 $(BUILD)/obj/kernels/schedule/%.o: part_flags = -fopenmp
@@ -128,13 +147,16 @@ link = $(CC) $(COMMON_FLAGS) -fopenmp -o $@ $(filter %.o,$^) $(LIBRARY_LDLIBS) -
 
 $(program): $(main_objects) $(library_objects) $(BUILD)/gen/registry.o $(BUILD)/gen/build_info.o
 	$(link)
+# Several of them live in one process: each binds its own symbols, and shows the table alone. -z defs: nothing is left to
+# be found elsewhere, so no OpenMP.
+$(kernel_library): $(kernel_objects) $(BUILD)/gen/library.o
+	$(CC) $(COMMON_FLAGS) -shared -Wl,-Bsymbolic$(if $(filter release debug,$(MODE)),$(comma)-z$(comma)defs) -o $@ $(filter %.o,$^) -lm
 $(broken_program): $(main_objects) $(library_objects) $(broken_objects) $(BUILD)/gen/registry_broken.o $(BUILD)/gen/build_info.o
 	$(link)
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(library_objects) $(BUILD)/gen/registry.o $(BUILD)/gen/build_info.o
 	@mkdir -p $(dir $@)
 	$(link) -lcmocka
 
-comma := ,
 # What clang-tidy and editors read: one entry a file, with the flags that it is compiled with.
 all_sources := $(harness_sources) $(schedule_sources) $(layer_sources) $(kernel_sources) $(peer_sources) $(broken_sources) \
     $(check_sources)
@@ -145,7 +167,7 @@ $(BUILD)/compile_commands.json: FORCE
 	@$(call write_if_changed,$@,[$(subst } {,}$(comma)\n{,$(strip $(foreach f,$(all_sources),$(call compile_command,$(f)))))]\n)
 
 -include $(library_objects:.o=.d) $(main_objects:.o=.d) $(broken_objects:.o=.d) $(patsubst %.c,$(BUILD)/obj/%.d,$(check_sources))
--include $(BUILD)/gen/registry.d $(BUILD)/gen/registry_broken.d $(BUILD)/gen/build_info.d
+-include $(BUILD)/gen/library.d $(BUILD)/gen/registry.d $(BUILD)/gen/registry_broken.d $(BUILD)/gen/build_info.d
 
 setup: ## install what building and testing need and is missing (apt, dnf, pacman, zypper)
 	scripts/setup --test

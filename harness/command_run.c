@@ -8,9 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -21,6 +19,7 @@
 #include "json_util.h"
 #include "record.h"
 #include "run.h"
+#include "run_context.h"
 #include "work.h"
 
 static volatile sig_atomic_t interrupts;
@@ -37,32 +36,6 @@ static void catch_interrupts(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-}
-
-static json_t *make_context(int argc, char **argv, const struct options *options, const struct plan *plan,
-                            const struct topology *topology)
-{
-    time_t now = time(NULL);
-    struct tm utc;
-    char stamp[32], compact[32];
-    uint32_t noise = 0;
-    if (getrandom(&noise, sizeof noise, 0) < 0)
-        noise = (uint32_t)clock_ns();
-    gmtime_r(&now, &utc);
-    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    strftime(compact, sizeof compact, "%Y%m%dT%H%M%SZ", &utc);
-    json_t *command = json_array();
-    json_array_append_new(command, json_string("attnbench"));
-    for (int a = 0; a < argc; a++)
-        json_array_append_new(command, json_string(argv[a]));
-    const char *config = options->config_name ? options->config_name : plan->name;
-    json_t *context = json_pack("{s:s,s:s,s:s,s:o,s:o,s:I}", "schema", "attnbench.context/1", "run_id",
-                                intern_format("%s-%08x", compact, noise), "time_utc", stamp, "command", command,
-                                "config", config ? json_string(config) : json_null(), "seed", (json_int_t)plan->seed);
-    json_t *machine = environment_context(topology);
-    json_object_update(context, machine);
-    json_decref(machine);
-    return context;
 }
 
 /* results/local/ where it can be (a checkout), else the current folder. */
@@ -245,7 +218,8 @@ static int open_journal(const struct options *options, const json_t *context, st
 static int run_plan(int argc, char **argv, const struct options *options, struct plan *plan,
                     const struct topology *topology, struct error *error)
 {
-    json_t *context = make_context(argc, argv, options, plan, topology);
+    json_t *context =
+        run_context(argc, argv, options->config_name ? options->config_name : plan->name, plan->seed, topology);
     struct run run = {.topology = topology,
                       .effort = &plan->effort,
                       .run_id = json_get_string(context, "run_id", ""),

@@ -13,6 +13,7 @@ const struct command commands[] = {
     {"topo", "the machine as hwloc sees it, and the placements that follow from it", command_topo},
     {"doctor", "what about this machine will disturb a measurement; how to mend it", command_doctor},
     {"peak", "measured ceilings: FLOP/s per ISA, GB/s per memory level, latencies", command_peak},
+    {"duet", "two kernels, or the kernels of two builds, interleaved: a verdict", command_duet},
     {"show", "a results file as the table that run printed; one point whole", command_show},
     {"report", "one self-contained HTML page from results files", command_report},
     {"export", "results as csv, json, jsonl or markdown", command_export},

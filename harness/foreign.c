@@ -35,7 +35,7 @@ static uint64_t capability(const json_t *told, const char *field, uint64_t bit)
 }
 
 /* A kernel as it tells of itself, without functions; lives as long as the process. */
-static struct attn_kernel *described(const json_t *told)
+static struct attn_kernel *described(const json_t *told, const char *prefix)
 {
     struct attn_kernel *kernel = calloc(1, sizeof *kernel);
     if (!kernel)
@@ -43,7 +43,7 @@ static struct attn_kernel *described(const json_t *told)
     *kernel = (struct attn_kernel){
         .abi = ATTN_ABI,
         .struct_size = sizeof *kernel,
-        .name = intern(json_get_string(told, "name", "")),
+        .name = intern_format("%s%s", prefix, json_get_string(told, "name", "")),
         .summary = intern(json_get_string(told, "summary", "")),
         .isa = (uint64_t)json_get_int(told, "isa", 0),
         .rules = bits_of(json_object_get(told, "rules"), rule_from_name),
@@ -56,12 +56,12 @@ static struct attn_kernel *described(const json_t *told)
 }
 
 static int add_described(const json_t *hello, const struct registry_origin *origin, const char *file,
-                         struct error *error)
+                         const char *prefix, struct error *error)
 {
     const json_t *kernels = json_object_get(hello, "kernels");
     int rc = json_array_size(kernels) ? 0 : error_usage(error, "%s tells of no kernel", file);
     for (size_t k = 0; k < json_array_size(kernels) && rc == 0; k++) {
-        struct attn_kernel *kernel = described(json_array_get(kernels, k));
+        struct attn_kernel *kernel = described(json_array_get(kernels, k), prefix);
         if (!kernel)
             return error_system(error, ENOMEM, "%s", file);
         if (!*kernel->name || !kernel->rules || !kernel->dtypes)
@@ -101,11 +101,11 @@ static int say_hello(const json_t *command, json_t *request, json_t **answer, st
     return *answer ? 0 : -EPIPE;
 }
 
-static int add_plugin(const char *file, struct error *error)
+static int add_plugin(const char *file, const char *prefix, struct error *error)
 {
     const struct registry_origin origin = {
         .kind = REGISTRY_PLUGIN,
-        .source = intern_format("plugin:%s", file),
+        .source = intern_format("plugin:%s%s", prefix, file),
         .command = is_shared_object(file) ? json_pack("[s,s,s]", "@peer", "--plugin", file) : json_pack("[s]", file),
     };
     json_t *answer = NULL;
@@ -121,20 +121,25 @@ static int add_plugin(const char *file, struct error *error)
             rc = error_usage(error, "%s", json_get_string(answer, "reason", "it says nothing"));
             error->exit_code = (enum exit_code)json_get_int(answer, "exit_code", EXIT_USAGE);
         } else {
-            rc = add_described(answer, &origin, file, error);
+            rc = add_described(answer, &origin, file, prefix, error);
         }
     }
     json_decref(answer);
     json_decref(origin.command);
-    return rc < 0 ? error_prefix(error, rc, "--plugin") : 0;
+    return rc;
 }
 
 int foreign_add_plugins(const struct value_list *files, struct error *error)
 {
     int rc = 0;
     for (size_t f = 0; f < files->count && rc == 0; f++)
-        rc = add_plugin(files->items[f].text, error);
-    return rc;
+        rc = add_plugin(files->items[f].text, "", error);
+    return rc < 0 ? error_prefix(error, rc, "--plugin") : 0;
+}
+
+int foreign_add_library(const char *file, const char *prefix, struct error *error)
+{
+    return add_plugin(file, prefix, error);
 }
 
 int foreign_probe(const char *kernel, const char **source, struct error *error)

@@ -15,6 +15,10 @@
  * A file that was added before is left alone. Exit code 2 where a file is none of them, 4 where its ABI is another. */
 int foreign_add_plugins(const struct value_list *files, struct error *error);
 
+/* Adds what a shared object tells of its kernels with prefix before each name, so that two builds of one kernel can be
+ * told apart. Errors as above. */
+int foreign_add_library(const char *file, const char *prefix, struct error *error);
+
 /* Asks a kernel's peer whether it can run here. *source: what runs (interned). -ENOTSUP and the reason: it can't. */
 int foreign_probe(const char *kernel, const char **source, struct error *error);
 

@@ -262,3 +262,32 @@ const char *member_canary_broken(const struct member *member)
         broken = memory_canary_broken(&layer->handed_on);
     return broken ? intern_format("wrote outside its workspace (%s)", broken) : NULL;
 }
+
+static void swap_blocks(struct memory_block *a, struct memory_block *b)
+{
+    const struct memory_block kept = *a;
+    if (a->bytes != b->bytes)
+        return;
+    *a = *b;
+    *b = kept;
+}
+
+static void swap_whole(struct member *a, struct member *b)
+{
+    swap_blocks(&a->shared, &b->shared);
+    swap_blocks(&a->workspace, &b->workspace);
+    if (a->scratch.bytes == b->scratch.bytes && a->threads == b->threads) {
+        void **kept = a->thread_scratch;
+        swap_blocks(&a->scratch, &b->scratch);
+        a->thread_scratch = b->thread_scratch;
+        b->thread_scratch = kept;
+    }
+}
+
+void member_swap_workspaces(struct member *a, struct member *b)
+{
+    if (!a->layer && !b->layer)
+        swap_whole(a, b);
+    for (int s = 0; a->layer && b->layer && s < a->layer->steps.count && s < b->layer->steps.count; s++)
+        swap_whole(&a->layer->parts[s], &b->layer->parts[s]);
+}

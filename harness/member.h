@@ -43,6 +43,9 @@ int member_call(struct member *member, const struct attn_args *args);
  * on to each other. */
 size_t member_workspace_bytes(const struct member *member);
 
+/* The two change workspaces, where they have equally much: an address must not be one kernel's luck. */
+void member_swap_workspaces(struct member *a, struct member *b);
+
 /* NULL, or what of its workspace's surroundings the kernel overwrote. */
 const char *member_canary_broken(const struct member *member);
 

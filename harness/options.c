@@ -13,7 +13,39 @@
 
 #include "keys.h"
 
-enum command { COMMAND_RUN = 1, COMMAND_VERIFY = 2, COMMAND_BOTH = 3 };
+enum command {
+    COMMAND_RUN = 1,
+    COMMAND_VERIFY = 2,
+    COMMAND_DUET = 4,
+    COMMAND_GATE = 8,
+    COMMAND_PAIRS = COMMAND_DUET | COMMAND_GATE,
+    COMMAND_ALL = COMMAND_RUN | COMMAND_VERIFY | COMMAND_PAIRS
+};
+static const struct command_words {
+    enum command command;
+    const char *name, *arguments, *doc;
+    const char *config; /* where no problem is named */
+} command_words[] = {
+    {COMMAND_RUN, "run", "[MODEL ...]",
+     "Verify and time every point of a sweep; without flags: --config quick.\v"
+     "Lists are 1,8,32; ranges 128-4096x2 or 128-1024+128; 2k is 2048. Every combination is a point. "
+     "A flag given twice: the last counts (--plugin: all of them).",
+     "quick"},
+    {COMMAND_VERIFY, "verify", "[MODEL ...]",
+     "Hold every kernel against the float64 reference: seeded problems, those of the flags, or a case "
+     "folder.\vLists are 1,8,32; ranges 128-4096x2 or 128-1024+128; 2k is 2048.",
+     NULL},
+    {COMMAND_DUET, "duet", "A B [MODEL ...]",
+     "Compare two kernels, interleaved in one process, process after process, until a verdict holds: is B slower, "
+     "faster, or the same? A and B: kernel names, or FILE.so[:KERNEL] (make kernels builds such a file). Without "
+     "flags: "
+     "--config ci.\vExit codes: 0 any verdict, 1 a wrong result or failure, 4 inconclusive.",
+     "ci"},
+    {COMMAND_GATE, "gate", "BASE.so NEW.so [MODEL ...]",
+     "Compare the kernels of two builds over a config, with a verdict for CI. Without flags: --config ci.\v"
+     "Exit codes: 0 no regression, 1 a wrong result or failure, 3 regression, 4 inconclusive or not comparable.",
+     "ci"},
+};
 
 /* Flag codes: a letter where it has one, beyond the characters else. Keys of keys.h come last. */
 enum flag_code {
@@ -30,6 +62,7 @@ enum flag_code {
     FLAG_CASE,
     FLAG_DUMP,
     FLAG_CASES,
+    FLAG_TAU,
     FLAG_KEYS
 };
 
@@ -41,7 +74,7 @@ static const struct own_flag {
 } own_flags[] = {
     {{"config", FLAG_CONFIG, "NAME|FILE", 0,
       "A sweep from a file (list configs, or any other); flags override its keys", GROUP_OUTPUT},
-     COMMAND_BOTH},
+     COMMAND_ALL},
     {{"out", FLAG_OUT, "FILE", 0, "Where the journal of results goes", GROUP_OUTPUT}, COMMAND_RUN},
     {{NULL, 'o', "table,jsonl,csv,json,md,github,junit,google-benchmark", 0, "What stdout shows (table)", GROUP_OUTPUT},
      COMMAND_RUN},
@@ -52,8 +85,8 @@ static const struct own_flag {
     {{"dry-run", FLAG_DRY_RUN, NULL, 0, "Show the plan: points, bytes, expected time; nothing is timed", GROUP_OUTPUT},
      COMMAND_RUN},
     {{"wide", FLAG_WIDE, NULL, 0, "All columns of the table, wider than 80", GROUP_OUTPUT}, COMMAND_RUN},
-    {{"quiet", 'q', NULL, 0, "Only errors: no progress, no table unless -o asks for it", GROUP_OUTPUT}, COMMAND_BOTH},
-    {{"color", FLAG_COLOR, "auto,always,never", 0, "Colours (auto: on a terminal)", GROUP_OUTPUT}, COMMAND_BOTH},
+    {{"quiet", 'q', NULL, 0, "Only errors: no progress, no table unless -o asks for it", GROUP_OUTPUT}, COMMAND_ALL},
+    {{"color", FLAG_COLOR, "auto,always,never", 0, "Colours (auto: on a terminal)", GROUP_OUTPUT}, COMMAND_ALL},
     {{"case", FLAG_CASE, "DIR", 0, "Check kernels on the tensors of a case folder", GROUP_OUTPUT}, COMMAND_VERIFY},
     {{"dump", FLAG_DUMP, "DIR", 0, "Write the first failing case there, as a case folder", GROUP_OUTPUT},
      COMMAND_VERIFY},
@@ -62,9 +95,9 @@ static const struct own_flag {
      COMMAND_VERIFY},
     {{"topology", FLAG_TOPOLOGY, "FILE|SYNTHETIC", 0, "Plan on another machine's topology; timing is refused",
       GROUP_OTHER},
-     COMMAND_BOTH},
-    {{"restrict", FLAG_RESTRICT, "LIST", 0, "Use only these CPUs", GROUP_OTHER}, COMMAND_BOTH},
-    {{"help", FLAG_HELP, NULL, 0, "This list", GROUP_OTHER}, COMMAND_BOTH},
+     COMMAND_ALL},
+    {{"restrict", FLAG_RESTRICT, "LIST", 0, "Use only these CPUs", GROUP_OTHER}, COMMAND_ALL},
+    {{"help", FLAG_HELP, NULL, 0, "This list", GROUP_OTHER}, COMMAND_ALL},
 };
 enum { OWN_FLAGS = sizeof own_flags / sizeof own_flags[0], HEADINGS = 6 };
 
@@ -84,6 +117,7 @@ struct parsing {
     struct argp_option flags[HEADINGS + OWN_FLAGS + KEY_COUNT + 1];
     char models[256]; /* positional names, joined by commas */
     int scanned;      /* first argument behind the last flag that was understood */
+    enum command command;
     bool help;
     int code;
 };
@@ -132,6 +166,12 @@ static int set_cases(struct options *options, const char *text, struct error *er
     if (!code && options->cases == 0)
         code = error_usage(error, "'0' is less than 1");
     return code ? error_prefix(error, code, "--cases") : 0;
+}
+
+static int set_tau(struct options *options, const char *text, struct error *error)
+{
+    int code = value_share(text, &options->tau, error);
+    return code ? error_prefix(error, code, "--tau") : 0;
 }
 
 static int add_model(struct parsing *parsing, const char *name)
@@ -191,7 +231,14 @@ static int set_own(struct parsing *parsing, int flag, char *argument)
         return 0;
     case FLAG_CASES:
         return set_cases(options, argument, parsing->error);
+    case FLAG_TAU:
+        return set_tau(options, argument, parsing->error);
     default:
+        for (int side = 0; side < 2 && (parsing->command & COMMAND_PAIRS); side++)
+            if (!options->sides[side]) {
+                options->sides[side] = argument;
+                return 0;
+            }
         return add_model(parsing, argument);
     }
 }
@@ -248,47 +295,55 @@ static int flag_error(struct parsing *parsing, const char *command, int argc, ch
     return error_usage(parsing->error, "unknown flag %s (attnbench %s --help)", quoted(argv[i], shown), command);
 }
 
-static int parse(const char *command, int argc, char **argv, struct parsing *parsing)
+static int parse(const struct command_words *words, int argc, char **argv, struct parsing *parsing)
 {
-    bool run = strcmp(command, "run") == 0;
     struct argp argp = {
         .options = parsing->flags,
         .parser = parse_one,
-        .args_doc = "[MODEL ...]",
-        .doc = run ? "Verify and time every point of a sweep; without flags: --config quick.\v"
-                     "Lists are 1,8,32; ranges 128-4096x2 or 128-1024+128; 2k is 2048. Every combination is a point. "
-                     "A flag given twice: the last counts."
-                   : "Hold every kernel against the float64 reference: seeded problems, those of the flags, or a case "
-                     "folder.\vLists are 1,8,32; ranges 128-4096x2 or 128-1024+128; 2k is 2048.",
+        .args_doc = words->arguments,
+        .doc = words->doc,
     };
-    list_flags(parsing, run ? COMMAND_RUN : COMMAND_VERIFY);
+    list_flags(parsing, words->command);
     error_t failed = argp_parse(&argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_EXIT | ARGP_NO_HELP, NULL, parsing);
     if (parsing->help) {
         char name[64];
-        snprintf(name, sizeof name, "attnbench %s", command);
+        snprintf(name, sizeof name, "attnbench %s", words->name);
         argp_help(&argp, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_PRE_DOC | ARGP_HELP_LONG | ARGP_HELP_POST_DOC, name);
         return 0;
     }
     if (parsing->code)
         return parsing->code;
     if (failed)
-        return flag_error(parsing, command, argc, argv);
+        return flag_error(parsing, words->name, argc, argv);
     struct options *options = parsing->options;
     options->request_is_default = !options->config_name && !request_names_problem(options->request);
     if (options->retry_failed && !options->resume)
         return error_usage(parsing->error, "--retry-failed: needs --resume FILE");
-    return run && options->request_is_default ? request_load_config(options->request, "quick", parsing->error) : 0;
+    if ((words->command & COMMAND_PAIRS) && !options->sides[1])
+        return error_usage(parsing->error, "what is to be compared? (attnbench %s %s)", words->name, words->arguments);
+    return words->config && options->request_is_default
+               ? request_load_config(options->request, words->config, parsing->error)
+               : 0;
+}
+
+static const struct command_words *words_of(const char *command)
+{
+    const struct command_words *words = command_words;
+    while (strcmp(words->name, command) != 0)
+        words++;
+    return words;
 }
 
 int options_parse(const char *command, int argc, char **argv, struct options *options, bool *done, struct error *error)
 {
-    *options = (struct options){.request = request_create(), .cases = -1};
+    const struct command_words *words = words_of(command);
+    *options = (struct options){.request = request_create(), .cases = -1, .tau = 0.02};
     *done = false;
     struct parsing *parsing = calloc(1, sizeof *parsing);
     int code;
     if (parsing && options->request) {
-        *parsing = (struct parsing){.options = options, .error = error, .scanned = 1};
-        code = parse(command, argc, argv, parsing);
+        *parsing = (struct parsing){.options = options, .error = error, .scanned = 1, .command = words->command};
+        code = parse(words, argc, argv, parsing);
         *done = parsing->help;
     } else {
         code = error_system(error, ENOMEM, "the command line");

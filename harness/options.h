@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command line of `run` and `verify`: sweep flags go into a request, the others into fields.
+ * The command line of the commands that go through a sweep (run, verify, duet, gate): sweep flags go into a request,
+ * the others into fields.
  */
 #ifndef HARNESS_OPTIONS_H
 #define HARNESS_OPTIONS_H
@@ -28,9 +29,12 @@ struct options {
     const char *dump_dir;      /* verify --dump DIR */
     int64_t cases;             /* verify --cases N: how many seeded problems; -1: default */
     enum color_mode color;
+    const char *sides[2]; /* duet A B, gate BASE NEW: what is compared; NULL: not given */
+    double tau;           /* --tau, a share */
 };
 
-/* command: "run" or "verify". --help is printed to stdout and sets *done. Errors name the flag and the value. */
+/* command: "run", "verify", "duet" or "gate". --help is printed to stdout and sets *done. Errors name the flag and the
+ * value. */
 int options_parse(const char *command, int argc, char **argv, struct options *options, bool *done, struct error *error);
 void options_release(struct options *options);
 

@@ -148,8 +148,11 @@ const struct attn_kernel *registry_step(const char *name, const struct attn_step
     const struct attn_kernel *own = registry_find(name, step->problem.rule);
     if (step->kind == ATTN_STEP_ATTENTION || (own && !entry_refusal(own, &step->problem, isa)))
         return own;
+    /* Of two libraries side by side ("a:avx2", "b:avx2"), each lends to its own. */
+    const char *colon = strrchr(name, ':');
+    const int prefix = colon ? (int)(colon + 1 - name) : 0;
     for (size_t l = 0; l < sizeof lenders / sizeof *lenders; l++) {
-        const struct attn_kernel *lent = registry_find(lenders[l], ATTN_MATMUL);
+        const struct attn_kernel *lent = registry_find(intern_format("%.*s%s", prefix, name, lenders[l]), ATTN_MATMUL);
         if (lent && !entry_refusal(lent, &step->problem, isa))
             return lent;
     }

@@ -194,6 +194,20 @@ int value_bytes(const char *text, double *bytes, struct error *error)
     return 0;
 }
 
+int value_share(const char *text, double *share, struct error *error)
+{
+    char shown[QUOTED_BYTES];
+    const char *end;
+    double number;
+    const bool read = scan_number(text, &end, &number), percent = read && strcmp(end, "%") == 0;
+    if (percent)
+        number /= 100;
+    if (!read || (*end && !percent) || !(number > 0 && number < 1))
+        return error_usage(error, "%s is not a share between 0 and 1 (like 2%% or 0.02)", quoted(text, shown));
+    *share = number;
+    return 0;
+}
+
 int value_seed(const char *text, int64_t *seed, struct error *error)
 {
     char shown[QUOTED_BYTES];

@@ -57,6 +57,9 @@ int value_duration(const char *text, double *seconds, struct error *error);
 /* An amount of memory of more than 0, in bytes. */
 int value_bytes(const char *text, double *bytes, struct error *error);
 
+/* A share of more than 0 and less than 1: 2% or 0.02. */
+int value_share(const char *text, double *share, struct error *error);
+
 /* A seed: 0 .. 2^63-1, so that it stays an integer in JSON. */
 int value_seed(const char *text, int64_t *seed, struct error *error);
 

@@ -80,6 +80,8 @@ static int serve(struct worker *worker, const json_t *request, struct error *err
         return worker_measure(worker, request, error);
     if (op && strcmp(op, "check") == 0)
         return worker_check(worker, request, error);
+    if (op && strcmp(op, "duet") == 0)
+        return worker_duet(worker, request, error);
     if (op && strcmp(op, "peak") == 0)
         return worker_peak(worker, request, error);
     if (op && strcmp(op, "peak_nodes") == 0)

@@ -12,11 +12,13 @@
  *   {"op":"peak","levels":[levels_to_json],"repeats":9,"clocked_ns":2e6}
  *   {"op":"peak_nodes","level":{},"nodes":[OS indices],"repeats":9,"clocked_ns":2e6}
  *   {"op":"check","spec":{}|"case":"DIR","set":1,"far":false,"members":[...]}
+ *   {"op":"duet","spec":{},"cache":"warm","schedule":"auto","sides":[{"kernel":"avx512","library":"FILE.so"|null},{}],
+ *    "seconds":1,"warm_s":0.3,"seed":1}   (once a process)
  * Events: {"event":"output","member":0,"segment":N,"out_bytes":N,"weights_bytes":N} (the result lies in that segment;
  * the worker waits for
  * {"op":"continue"}), {"event":"result","member":0,...}, {"event":"stage","text":"..."} (what is measured next),
  * {"event":"peak","part":"compute","result":[]} (parts: compute, functions, team; memory and node: one level each),
- * {"event":"done"}, {"event":"error","text":"..."}.
+ * {"event":"duet",...} (worker_duet.c), {"event":"done"}, {"event":"error","text":"..."}.
  */
 #ifndef HARNESS_WORKER_H
 #define HARNESS_WORKER_H
@@ -57,6 +59,7 @@ void worker_turn(struct worker *worker, int member);
 /* The operations; each tells its events but for the final "done". 0 or -errno with the message in error. */
 int worker_measure(struct worker *worker, const json_t *request, struct error *error);
 int worker_check(struct worker *worker, const json_t *request, struct error *error);
+int worker_duet(struct worker *worker, const json_t *request, struct error *error);
 int worker_peak(struct worker *worker, const json_t *request, struct error *error);
 int worker_peak_nodes(struct worker *worker, const json_t *request, struct error *error);
 

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Comparing two kernels so that the verdict holds on a noisy machine: fresh process after fresh process, each an
+ * interleaved measurement of both (worker_duet.c) that comes to one log-ratio, until the stop rule of sequential.h is
+ * satisfied.
+ */
+#ifndef HARNESS_DUET_H
+#define HARNESS_DUET_H
+
+#include <jansson.h>
+#include <signal.h>
+
+#include "crew.h"
+#include "sequential.h"
+
+enum duet_side { DUET_A, DUET_B, DUET_SIDES };
+
+/* What is compared at a point. Strings are interned. */
+struct duet_pair {
+    const struct point *point; /* problem, schedule, threads, placement, cache */
+    struct {
+        const char *kernel;  /* without a library: of this build; with one: its name there */
+        const char *library; /* path of a shared object, or NULL */
+        const char *label;   /* as messages and records call it */
+    } side[DUET_SIDES];
+};
+
+struct duet_run {
+    struct crew crew;
+    struct sequential_rule rule;
+    bool one_sided;     /* the rule of gate, not of duet */
+    double seconds;     /* of paired samples a process */
+    double warm_s;      /* alternating calls before */
+    double timeout_s;   /* of one side's turn */
+    double deadline_ns; /* on clock_ns; INFINITY: none */
+    uint64_t seed;
+    uint64_t processes; /* started so far: each draws its own order and offsets */
+    const volatile sig_atomic_t *interrupts;
+};
+
+/* Seconds of pairs, warm-up, rule for tau. Then set what differs, and release with duet_run_release. */
+int duet_run_create(const struct topology *topology, double tau, struct duet_run *run, struct error *error);
+void duet_run_release(struct duet_run *run);
+
+/*
+ * Runs one process of the pair. *result: its "duet" event (worker_duet.c), with "wrong_a"/"wrong_b": reason where an
+ * output did not pass the oracle, and "err_over_bound_a/_b". 0; -EIO and a message that names the side: a side failed
+ * (crashed, hung, returned an error, could not be loaded); -EINTR: interrupted.
+ */
+int duet_process(struct duet_run *run, const struct duet_pair *pair, json_t **result, struct error *error);
+
+/*
+ * Processes until the verdict, or until run->deadline_ns. The record (attnbench.duet/1, one point): the point's fields,
+ * "a", "b", "status" ok | wrong | failed | unreached, "reason", "verdict", "ratio", "ratio_low", "ratio_high" (time B /
+ * time A), "log_ratio", "se", "processes", "confidence", "tau", "judged_by" cpu | wall, "smallest_detectable",
+ * "p_slower", "p_faster", "log_ratios_cpu", "log_ratios_wall", medians and noise. Never NULL but when out of memory.
+ */
+json_t *duet_decide(struct duet_run *run, const struct duet_pair *pair);
+
+/* Whether a point's verdict rests on CPU time: one thread does everything, so time that others took does not count. */
+bool duet_judges_cpu(const struct point *point);
+
+/* The log-ratios of a record that its verdict rests on: malloc'd, *count of them; NULL: none, or no memory. */
+double *duet_log_ratios(const json_t *record, size_t *count);
+
+#endif

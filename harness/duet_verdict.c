@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From the log-ratios of processes to a verdict, and what noise has to say to it; see duet.h.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "duet.h"
+#include "intern.h"
+#include "json_util.h"
+#include "statistics.h"
+
+/* Medians over the processes beyond which a verdict is not given: the first two only of wall time. */
+static const double noisy_wall_over_cpu = 1.3, noisy_switches_per_s = 60, noisy_steal = 0.02, noisy_drift = 0.01;
+
+bool duet_judges_cpu(const struct point *point)
+{
+    return point->threads == 1;
+}
+
+/* Fields that every process tells, gathered into an array each; and the name of the array. */
+static const struct {
+    const char *told, *kept;
+} gathered[] = {
+    {"log_ratio_cpu", "log_ratios_cpu"},
+    {"log_ratio_wall", "log_ratios_wall"},
+    {"median_cpu_a_ns", "medians_cpu_a_ns"},
+    {"median_cpu_b_ns", "medians_cpu_b_ns"},
+    {"median_wall_a_ns", "medians_wall_a_ns"},
+    {"median_wall_b_ns", "medians_wall_b_ns"},
+    {"wall_over_cpu", "wall_over_cpu"},
+    {"switches_per_s", "switches_per_s"},
+    {"steal_share", "steal_share"},
+    {"clock_drift", "clock_drift"},
+};
+
+static json_t *start_record(const struct duet_run *run, const struct duet_pair *pair)
+{
+    const struct point *point = pair->point;
+    json_t *record = json_pack("{s:s,s:s,s:s,s:s,s:s,s:s}", "schema", "attnbench.duet/1", "point_id", point_id(point),
+                               "a", pair->side[DUET_A].label, "b", pair->side[DUET_B].label, "kernel", point->kernel,
+                               "schedule", point->schedule_requested);
+    json_t *spec = spec_to_json(&point->spec);
+    json_object_update(record, spec);
+    json_decref(spec);
+    json_object_set_new(record, "threads", json_integer(point->threads));
+    json_object_set_new(record, "placement", json_string(point->placement));
+    json_object_set_new(record, "cache", json_string(cache_name(point->cache)));
+    json_object_set_new(record, "status", json_string("unreached"));
+    json_object_set_new(record, "reason", json_null());
+    json_object_set_new(record, "verdict", json_null());
+    json_object_set_new(record, "tau", json_real(run->rule.tau));
+    json_object_set_new(record, "confidence", json_real(run->rule.confidence));
+    json_object_set_new(record, "judged_by", json_string(duet_judges_cpu(point) ? "cpu" : "wall"));
+    for (size_t g = 0; g < sizeof gathered / sizeof *gathered; g++)
+        json_object_set_new(record, gathered[g].kept, json_array());
+    return record;
+}
+
+static void gather(json_t *record, const json_t *result)
+{
+    static const char *const once[] = {"schedule_a", "schedule_b"}, *const worst[] = {"err_over_bound_a",
+                                                                                      "err_over_bound_b"};
+    for (size_t g = 0; g < sizeof gathered / sizeof *gathered; g++) {
+        json_t *value = json_object_get(result, gathered[g].told);
+        json_array_append(json_object_get(record, gathered[g].kept), value ? value : json_null());
+    }
+    for (size_t f = 0; f < 2; f++) {
+        json_object_set(record, once[f], json_object_get(result, once[f]));
+        if (json_get_number(result, worst[f], 0) >= json_get_number(record, worst[f], 0))
+            json_object_set(record, worst[f], json_object_get(result, worst[f]));
+    }
+}
+
+static double *numbers(const json_t *array, size_t *count)
+{
+    double *values = calloc(json_array_size(array) + 1, sizeof *values);
+    *count = 0;
+    for (size_t i = 0; values && i < json_array_size(array); i++)
+        if (json_is_number(json_array_get(array, i)))
+            values[(*count)++] = json_number_value(json_array_get(array, i));
+    return values;
+}
+
+double *duet_log_ratios(const json_t *record, size_t *count)
+{
+    const bool cpu = strcmp(json_get_string(record, "judged_by", "wall"), "cpu") == 0;
+    double *values = numbers(json_object_get(record, cpu ? "log_ratios_cpu" : "log_ratios_wall"), count);
+    if (values && *count == 0) {
+        free(values);
+        return NULL;
+    }
+    return values;
+}
+
+/* Median of what the processes told; NaN where none did. */
+static double typical(const json_t *record, const char *field)
+{
+    size_t count;
+    double *values = numbers(json_object_get(record, field), &count);
+    const double median = values && count ? statistics_median(values, count) : NAN;
+    free(values);
+    return median;
+}
+
+/* NULL, or why what was seen does not carry a verdict. */
+static const char *noise_reason(const json_t *record)
+{
+    const bool cpu = strcmp(json_get_string(record, "judged_by", "wall"), "cpu") == 0;
+    const double wall_over_cpu = typical(record, "wall_over_cpu"), switches = typical(record, "switches_per_s");
+    const double steal = typical(record, "steal_share"), drift = typical(record, "clock_drift");
+    if (!cpu && wall_over_cpu > noisy_wall_over_cpu)
+        return intern_format("noisy: wall time is %.2f times the CPU time", wall_over_cpu);
+    if (!cpu && switches > noisy_switches_per_s)
+        return intern_format("noisy: %.0f involuntary switches a second", switches);
+    if (steal > noisy_steal)
+        return intern_format("noisy: %.1f %% of the CPUs' time was stolen", 100 * steal);
+    if (drift > noisy_drift)
+        return intern_format("noisy: the clock drifted by %.1f %% within a process", 100 * drift);
+    return NULL;
+}
+
+static void set_figures(json_t *record, const struct sequential_verdict *verdict)
+{
+    static const double normal_99 = 2.5758293035489004; /* 99.5 % point of the normal distribution */
+    json_object_set_new(record, "processes", json_integer((json_int_t)verdict->processes));
+    json_object_set_new(record, "log_ratio", json_number_or_null(verdict->estimate));
+    json_object_set_new(record, "se", json_number_or_null((verdict->high - verdict->low) / (2 * normal_99)));
+    json_object_set_new(record, "ratio", json_number_or_null(exp(verdict->estimate)));
+    json_object_set_new(record, "ratio_low", json_number_or_null(exp(verdict->low)));
+    json_object_set_new(record, "ratio_high", json_number_or_null(exp(verdict->high)));
+    json_object_set_new(record, "p_slower", json_number_or_null(verdict->p_slower));
+    json_object_set_new(record, "p_faster", json_number_or_null(verdict->p_faster));
+    json_object_set_new(record, "smallest_detectable", json_number_or_null(verdict->smallest_detectable));
+}
+
+static void set_status(json_t *record, const char *status, const char *reason)
+{
+    json_object_set_new(record, "status", json_string(status));
+    json_object_set_new(record, "reason", reason ? json_string(reason) : json_null());
+}
+
+/* One process: its result into the record. False: the duet is over, and the record says why. */
+static bool add_process(struct duet_run *run, const struct duet_pair *pair, json_t *record)
+{
+    static const char *const wrong[] = {"wrong_a", "wrong_b"};
+    struct error error;
+    json_t *result = NULL;
+    int rc = duet_process(run, pair, &result, &error);
+    if (rc < 0) {
+        set_status(record, rc == -EINTR ? "unreached" : "failed", error.text);
+        return false;
+    }
+    gather(record, result);
+    for (int side = 0; side < DUET_SIDES; side++) {
+        const char *reason = json_get_string(result, wrong[side], NULL);
+        if (reason)
+            set_status(record, "wrong", intern_format("%s: %s", pair->side[side].label, reason));
+    }
+    json_decref(result);
+    return strcmp(json_get_string(record, "status", ""), "wrong") != 0;
+}
+
+/* What the processes so far allow to say. False: memory, or a ratio that is no number. */
+static bool look(const struct duet_run *run, const json_t *record, struct sequential_verdict *verdict)
+{
+    size_t count;
+    double *values = duet_log_ratios(record, &count);
+    int rc = !values          ? -ENOMEM
+             : run->one_sided ? sequential_gate(values, count, &run->rule, verdict)
+                              : sequential_duet(values, count, &run->rule, verdict);
+    free(values);
+    return rc == 0;
+}
+
+static bool is_look(const struct sequential_rule *rule, size_t processes)
+{
+    for (size_t l = 0; l < rule->look_count; l++)
+        if (rule->looks[l] == processes)
+            return true;
+    return false;
+}
+
+json_t *duet_decide(struct duet_run *run, const struct duet_pair *pair)
+{
+    json_t *record = start_record(run, pair);
+    struct sequential_verdict verdict;
+    const size_t most = run->rule.looks[run->rule.look_count - 1];
+    for (size_t processes = 0; processes < most;) {
+        if (clock_ns() > run->deadline_ns) {
+            set_status(record, "unreached", "--max-time was over");
+            return record;
+        }
+        if (!add_process(run, pair, record))
+            return record;
+        if (!is_look(&run->rule, ++processes))
+            continue;
+        if (!look(run, record, &verdict)) {
+            set_status(record, "failed", "the ratios of its times are no numbers");
+            return record;
+        }
+        const char *noise = verdict.decision == SEQUENTIAL_GO_ON ? NULL : noise_reason(record);
+        if (verdict.decision == SEQUENTIAL_GO_ON || (noise && processes < most))
+            continue; /* what is noisy is extended, and only at the end given up */
+        set_figures(record, &verdict);
+        set_status(record, "ok", noise);
+        const enum sequential_decision said = noise ? SEQUENTIAL_INCONCLUSIVE : verdict.decision;
+        json_object_set_new(record, "verdict", json_string(sequential_decision_name(said)));
+        return record;
+    }
+    return record;
+}
