@@ -73,6 +73,8 @@ const char *check_once(struct check *check, const char *kernel, const char *sche
         failure = member_canary_broken(&member);
     if (!failure && team_flushes_subnormals(team))
         failure = "left another floating-point mode (FTZ, DAZ, rounding or exceptions)";
+    if (!failure && team_inspect(team, &error) < 0)
+        failure = intern(error.text);
     member_close(&member);
     return failure;
 }

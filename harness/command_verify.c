@@ -181,8 +181,8 @@ static int verify(const struct options *options, const struct topology *topology
     if (rc == 0)
         rc = request_plan(options->request, topology, true, plan, error);
     if (rc == 0)
-        rc = verifier_create(topology, plan->effort.point_timeout_s, options->dump_dir,
-                             options->quiet ? stderr : stdout, verifier, error);
+        rc = verifier_create(topology, &plan->effort, options->dump_dir, options->quiet ? stderr : stdout, verifier,
+                             error);
     if (rc < 0)
         goto done;
     if (options->case_dir)

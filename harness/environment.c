@@ -148,6 +148,12 @@ uint64_t environment_memory_available(void)
     return (uint64_t)available;
 }
 
+double environment_memory_limit(double asked)
+{
+    static const double share = 0.8;
+    return asked > 0 ? asked : share * (double)environment_memory_available();
+}
+
 double environment_cpu_quota(void)
 {
     struct cgroup_limits limits;

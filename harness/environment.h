@@ -19,6 +19,9 @@ json_t *environment_context(const struct topology *topology);
 /* Bytes that may still be allocated: min(MemAvailable, what the cgroup's memory limit leaves); 0: unknown. */
 uint64_t environment_memory_available(void);
 
+/* Bytes that another process may take: what was asked for (0: nothing), or what is there now but for a reserve. */
+double environment_memory_limit(double asked);
+
 /* CPU quota of this process's cgroup, v1 or v2, in CPUs; 0: none. */
 double environment_cpu_quota(void);
 

@@ -24,7 +24,6 @@ enum { DEATHS_MOST = 5, POLL_MS = 200 };
 /* Reference FLOPs for each second of --min-time: about what the referee computes in the time that the problem's kernels
  * are measured, so that verification costs no more than measuring. */
 static const double oracle_flops_per_s = 4e9;
-static const double available_share = 0.8; /* of the available memory, for a peer without a limit of its own */
 
 struct entrant {
     const struct point *point;
@@ -83,13 +82,6 @@ static json_t *problem_request(const struct group *group, const char *op)
                      "budget_flops", oracle_flops_per_s * seconds);
 }
 
-/* Bytes that a peer may take: what was asked for, or what is there now but for a reserve. */
-static double memory_limit(const struct effort *effort)
-{
-    const double available = (double)environment_memory_available();
-    return effort->memory_limit > 0 ? effort->memory_limit : available > 0 ? available_share * available : 0;
-}
-
 static json_t *measure_request(struct group *group)
 {
     const struct effort *effort = group->run->effort;
@@ -111,8 +103,9 @@ static json_t *measure_request(struct group *group)
     return json_pack("{s:s,s:o,s:s,s:o,s:s,s:f,s:I,s:f,s:f,s:b,s:I}", "op", "measure", "spec",
                      spec_to_json(&point->spec), "cache", cache_name(point->cache), "members", members, "counters",
                      effort->counters, "min_time_s", effort->min_time_s, "samples", (json_int_t)effort->samples,
-                     "point_timeout_s", effort->point_timeout_s, "memory_limit", memory_limit(effort), "quick_check",
-                     (int)effort->quick_check, "seed", (json_int_t)group->run->seed);
+                     "point_timeout_s", effort->point_timeout_s, "memory_limit",
+                     environment_memory_limit(effort->memory_limit), "quick_check", (int)effort->quick_check, "seed",
+                     (json_int_t)group->run->seed);
 }
 
 static bool worse(const json_t *a, const json_t *b)

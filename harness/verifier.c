@@ -11,6 +11,7 @@
 
 #include "../kernels/schedule/schedule.h"
 #include "clock.h"
+#include "environment.h"
 #include "intern.h"
 #include "isa.h"
 #include "json_util.h"
@@ -18,10 +19,16 @@
 
 enum { POLL_MS = 200, SHOWN_MOST = 20 };
 
-int verifier_create(const struct topology *topology, double timeout_s, const char *dump_dir, FILE *report,
+int verifier_create(const struct topology *topology, const struct effort *effort, const char *dump_dir, FILE *report,
                     struct verifier *verifier, struct error *error)
 {
-    *verifier = (struct verifier){.topology = topology, .timeout_s = timeout_s, .dump_dir = dump_dir, .report = report};
+    *verifier = (struct verifier){
+        .topology = topology,
+        .timeout_s = effort->point_timeout_s,
+        .memory_limit = effort->memory_limit,
+        .dump_dir = dump_dir,
+        .report = report,
+    };
     if (dump_dir && mkdir(dump_dir, 0777) < 0 && errno != EEXIST)
         return error_system(error, errno, "--dump: cannot create %s", dump_dir);
     return crew_create(topology, &verifier->crew, error);
@@ -153,6 +160,7 @@ static size_t converse(struct verifier *verifier, const struct verifier_task *ta
         json_array_append_new(members, asked);
     }
     json_object_set_new(request, "point_timeout_s", json_real(verifier->timeout_s));
+    json_object_set_new(request, "memory_limit", json_real(environment_memory_limit(verifier->memory_limit)));
     json_object_set_new(request, "members", members);
     json_object_set_new(request, "far", json_boolean(task->far));
     atomic_store(&mailbox->turn, -1);

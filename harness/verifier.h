@@ -34,7 +34,7 @@ struct verifier_tally {
 struct verifier {
     struct crew crew;
     const struct topology *topology;
-    double timeout_s;
+    double timeout_s, memory_limit; /* of one kernel; bytes, 0: what is available */
     const char *dump_dir;
     FILE *report; /* wrong and failed checks, and the counts */
     int64_t problems, dumped;
@@ -43,7 +43,7 @@ struct verifier {
 };
 
 /* dump_dir: NULL, or where failing problems are written as case folders. */
-int verifier_create(const struct topology *topology, double timeout_s, const char *dump_dir, FILE *report,
+int verifier_create(const struct topology *topology, const struct effort *effort, const char *dump_dir, FILE *report,
                     struct verifier *verifier, struct error *error);
 void verifier_release(struct verifier *verifier);
 
