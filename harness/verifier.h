@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "crew.h"
+#include "sweep.h"
 
 enum { VERIFIER_MOST_MEMBERS = 256, VERIFIER_MOST_KERNELS = 256 };
 
