@@ -41,7 +41,7 @@ size_t bootstrap_block_length(size_t n);
 void bootstrap_draw(const struct bootstrap_request *request, uint64_t verdict, size_t count, double *draws);
 
 /* Replays `verdicts` verdicts. 0, -EINVAL (a value or an effect that is not finite, no values, a block longer than the
- * record, a rule that does not hold) or -ENOMEM. Takes some 20 us a look. */
+ * record, a rule that does not hold) or -ENOMEM. Takes some tens of microseconds a verdict. */
 int bootstrap_replay(const struct bootstrap_request *request, struct bootstrap_counts *counts);
 
 #endif

@@ -17,7 +17,8 @@
  * phi >= 1 is how far the standard errors fall short of the spread from point to point: the mean of the four fifths
  * smallest squared differences of neighbours over their variances, divided by its value for normal noise. Where the
  * standard errors are right (phi = 1), a series without a change gives one with probability at most the level. Where
- * they are two to four times too small, 1 to 3 in 1,000 such series did at level 0.001 (simulated, 6 to 40 points).
+ * they are two to four times too small, up to 1.6 in 1,000 such series did at level 0.001 (normal noise, 6 to 40
+ * points).
  *
  * Standard errors below a quarter of their median count as that, and at least as 1e-6: a zero is no certainty.
  */

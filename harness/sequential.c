@@ -26,7 +26,7 @@ static bool rule_holds(const struct sequential_rule *rule)
     for (size_t i = 1; i < rule->look_count; i++)
         if (rule->looks[i] <= rule->looks[i - 1])
             return false;
-    return rule->least_for_change <= rule->looks[rule->look_count - 1];
+    return true;
 }
 
 static enum sequential_decision change(double low, double high, double margin)
@@ -53,8 +53,7 @@ typedef enum sequential_decision look_test(double low, double high, double tau, 
 static int judge_look(const double *log_ratios, const struct sequential_rule *rule, look_test *test,
                       struct sequential_verdict *verdict)
 {
-    const bool enough = verdict->processes >= rule->least_for_change;
-    const double tau = log1p(rule->tau), margin = enough ? log1p(rule->tau / 4) : INFINITY;
+    const double tau = log1p(rule->tau), margin = log1p(rule->tau / 4);
     struct signed_rank_interval interval;
     int code = signed_rank_estimate(log_ratios, verdict->processes, rule->confidence, &interval);
     if (code < 0)

@@ -16,7 +16,11 @@
  * stops as soon as a slowdown of tau is excluded, so it finds a speed-up only by the way.
  *
  * The interval of a look holds its level at that look alone, and a p-value at a stop that depended on the data is not
- * valid as it stands: see many_tests_spend.
+ * valid as it stands. Two ways to a valid one: divide it by the look's share of alpha (many_tests_spend); or, if the
+ * verdict is slower, run on to the last look and test all of those values (signed_rank_test against m), with p = 1 for
+ * all other verdicts: that number of processes does not depend on the data, so nothing need be spent. The second is the
+ * one for many points: at 8 processes no p-value is below 1/256, which no single point of a hundred can be flagged
+ * with.
  */
 #ifndef HARNESS_SEQUENTIAL_H
 #define HARNESS_SEQUENTIAL_H
@@ -38,9 +42,6 @@ struct sequential_rule {
     double confidence;              /* of the two-sided interval at each look */
     size_t looks[SEQUENTIAL_LOOKS]; /* ascending numbers of processes */
     size_t look_count;
-    /* Looks at fewer processes do not say slower or faster. Where many points share a false discovery rate, the least
-     * p-value of few processes (1/256 at 8) is too large to be flagged: such points have to go on. 0: no limit. */
-    size_t least_for_change;
 };
 
 struct sequential_verdict {

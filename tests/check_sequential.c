@@ -173,28 +173,6 @@ static void symmetry_and_promises(void **state)
         assert_true(told[i] > 20);
 }
 
-static void least_processes_for_a_change(void **state)
-{
-    (void)state;
-    struct sequential_rule rule = sequential_rule_for(0.02);
-    struct sequential_verdict verdict;
-    double values[ALL];
-    for (size_t least = 0; least <= ALL; least++) {
-        rule.least_for_change = least;
-        series(0.03, 0.5, values);
-        assert_int_equal(sequential_gate(values, ALL, &rule, &verdict), 0);
-        assert_int_equal(verdict.decision, SEQUENTIAL_SLOWER);
-        assert_int_equal(verdict.processes, least <= 8 ? 8 : (least + 3) / 4 * 4);
-        series(0, 0.5, values);
-        assert_int_equal(sequential_gate(values, ALL, &rule, &verdict), 0);
-        assert_int_equal(verdict.processes, 8);
-        series(-0.03, 0.5, values); /* passes a gate at once, but is not told as faster too early */
-        assert_int_equal(sequential_gate(values, ALL, &rule, &verdict), 0);
-        assert_int_equal(verdict.processes, 8);
-        assert_int_equal(verdict.decision, least <= 8 ? SEQUENTIAL_FASTER : SEQUENTIAL_SAME);
-    }
-}
-
 static void refusals(void **state)
 {
     (void)state;
@@ -218,8 +196,6 @@ static void refusals(void **state)
     assert_int_equal(sequential_duet(values, ALL, &rule, &verdict), -EINVAL);
     rule = good, rule.looks[0] = 0;
     assert_int_equal(sequential_duet(values, ALL, &rule, &verdict), -EINVAL);
-    rule = good, rule.least_for_change = 25;
-    assert_int_equal(sequential_duet(values, ALL, &rule, &verdict), -EINVAL);
     values[3] = NAN;
     assert_int_equal(sequential_gate(values, ALL, &good, &verdict), -EINVAL);
     values[3] = -INFINITY;
@@ -238,13 +214,9 @@ static void names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_series),
-        cmocka_unit_test(goes_on_until_told),
-        cmocka_unit_test(order_of_the_tests),
-        cmocka_unit_test(symmetry_and_promises),
-        cmocka_unit_test(least_processes_for_a_change),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(names),
+        cmocka_unit_test(known_series),       cmocka_unit_test(goes_on_until_told),
+        cmocka_unit_test(order_of_the_tests), cmocka_unit_test(symmetry_and_promises),
+        cmocka_unit_test(refusals),           cmocka_unit_test(names),
     };
     return cmocka_run_group_tests_name("sequential", tests, NULL, NULL);
 }
