@@ -12,9 +12,13 @@
  * are joined with ';', null is empty. Columns: those of the contract in its order and the machine_key of the record's
  * context, then others as they first appear. */
 void export_csv(FILE *file, const json_t *contexts, const json_t *records);
+/* One field of that. */
+void export_csv_value(FILE *file, const json_t *value);
 
 /* GitHub Markdown: the machine, how it was measured, a table a problem. */
 void export_markdown(FILE *file, const json_t *contexts, const json_t *records);
+/* Text from a file, with what Markdown or HTML would take for its own made harmless. */
+void export_markdown_text(FILE *file, const char *text);
 
 /*
  * The formats below know a point from run to run by its name: one entry a point, from the record that record_latest

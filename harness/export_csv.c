@@ -119,7 +119,7 @@ static void write_scalar(FILE *text, const json_t *value)
         json_dumpf(value, text, JSON_LINE_FLAGS);
 }
 
-static void put_value(FILE *file, const json_t *value)
+void export_csv_value(FILE *file, const json_t *value)
 {
     char *field = NULL;
     size_t size = 0, index;
@@ -213,7 +213,7 @@ void export_csv(FILE *file, const json_t *contexts, const json_t *records)
             const json_t *value = value_at(record, path);
             if (!value && strcmp(path, machine_column) == 0)
                 value = json_object_get(machines_context_of(contexts, record), machine_column);
-            put_value(file, value);
+            export_csv_value(file, value);
             gap = ",";
         }
         fputc('\n', file);

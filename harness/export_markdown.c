@@ -12,8 +12,7 @@
 #include "output.h"
 #include "record_text.h"
 
-/* Text from a file, with what Markdown or HTML would take for its own made harmless. */
-static void put_text(FILE *file, const char *text)
+void export_markdown_text(FILE *file, const char *text)
 {
     for (; *text; text++) {
         if (*text == '&')
@@ -30,7 +29,7 @@ static void put_text(FILE *file, const char *text)
 static void put_item(FILE *file, const char *name, const char *value)
 {
     fprintf(file, "| %s | ", name);
-    put_text(file, value ? value : "unknown");
+    export_markdown_text(file, value ? value : "unknown");
     fputs(" |\n", file);
 }
 
@@ -93,15 +92,15 @@ static void put_run(FILE *file, const json_t *context)
     size_t index;
     json_t *word;
     fputs("Run ", file);
-    put_text(file, json_get_string(context, "run_id", "?"));
+    export_markdown_text(file, json_get_string(context, "run_id", "?"));
     fputs(" at ", file);
-    put_text(file, json_get_string(context, "time_utc", "an unknown time"));
+    export_markdown_text(file, json_get_string(context, "time_utc", "an unknown time"));
     fprintf(file, ", seed %lld:", (long long)json_get_int(context, "seed", 0));
     json_array_foreach(json_object_get(context, "command"), index, word)
     {
         const char *text = json_is_string(word) ? json_string_value(word) : "";
         fputc(' ', file);
-        put_text(file, text);
+        export_markdown_text(file, text);
     }
     fputs("\n\n", file);
 }
@@ -127,13 +126,13 @@ static void put_row(FILE *file, const json_t *record)
             continue;
         fputs("| ", file);
         record_columns[i].cell(record, cell, sizeof cell);
-        put_text(file, status != RECORD_OK && i >= RECORD_WHO_COLUMNS ? "-" : cell);
+        export_markdown_text(file, status != RECORD_OK && i >= RECORD_WHO_COLUMNS ? "-" : cell);
         fputc(' ', file);
     }
     fputs("| ", file);
     if (status != RECORD_OK) {
         fprintf(file, "%s: ", record_status_name(status));
-        put_text(file, json_get_string(record, "reason", "no reason recorded"));
+        export_markdown_text(file, json_get_string(record, "reason", "no reason recorded"));
     } else {
         fputs(record_noisy(record) ? "noisy" : "ok", file);
     }
@@ -145,7 +144,7 @@ static void put_problem(FILE *file, const struct record_group *group)
     size_t index;
     json_t *record;
     fputs("### ", file);
-    put_text(file, group->problem);
+    export_markdown_text(file, group->problem);
     fputs("\n\n", file);
     for (size_t i = 0; i < record_column_count; i++) {
         if (!record_columns[i].wide_only && record_columns[i].title[0])
@@ -173,7 +172,7 @@ void export_markdown(FILE *file, const json_t *contexts, const json_t *records)
         machine_title(&machines[m], title, sizeof title);
         if (count > 1) {
             fputs("## ", file);
-            put_text(file, title);
+            export_markdown_text(file, title);
             fputs("\n\n", file);
         }
         put_contexts(file, machines[m].contexts);

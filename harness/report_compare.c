@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json_util.h"
+#include "record_key.h"
 #include "report_html.h"
 #include "report_parts.h"
 #include "statistics.h"
@@ -119,33 +119,24 @@ static void gather_best(const struct report *report, struct rows *rows)
     finish(report, rows);
 }
 
-/* What makes points of two sources the same: all that was asked for but the seed. */
-static void point_text(const struct report_record *record, char *out, size_t size)
-{
-    const json_t *json = record->json;
-    snprintf(out, size, "%zu %zu %.30s %lld %.200s %.100s", record->problem, record->kernel,
-             json_get_string(json, "schedule_requested", json_get_string(json, "schedule", "")),
-             (long long)json_get_int(json, "threads", 0), json_get_string(json, "placement", ""),
-             json_get_string(json, "mem", ""));
-}
-
+/* The same of two sources is all that was asked for but the seed. */
 static void gather_points(const struct report *report, struct rows *rows)
 {
     json_t *index = json_object();
     for (size_t i = 0; i < report->record_count; i++) {
         const struct report_record *record = &report->records[i];
-        char text[512];
         if (isnan(report_median(record)))
             continue;
-        point_text(record, text, sizeof text);
-        const json_t *known = json_object_get(index, text);
+        char *key = record_key(record->json, RECORD_KEY_ANY_SEED);
+        const json_t *known = json_object_get(index, key); /* the row */
         if (!known) {
-            json_object_set_new(index, text, json_integer((json_int_t)rows->count));
+            json_object_set_new(index, key, json_integer((json_int_t)rows->count));
             add_row(rows, report->source_count)->records[record->source] = (long)i;
         } else {
             assert(rows->items[json_integer_value(known)].records);
             rows->items[json_integer_value(known)].records[record->source] = (long)i;
         }
+        free(key);
     }
     json_decref(index);
     finish(report, rows);
