@@ -13,21 +13,22 @@
 #include "commands.h"
 #include "config.h"
 #include "counters.h"
+#include "foreign.h"
 #include "intern.h"
-#include "isa.h"
+#include "kernels_list.h"
 #include "models.h"
-#include "registry.h"
 #include "rules.h"
 #include "text.h"
 
-static const char help[] = "Usage: attnbench list [--json]\n"
+static const char help[] = "Usage: attnbench list [--json] [--plugin FILE ...]\n"
                            "           [kernels|rules|schedules|placements|configs|models|counters ...]\n"
                            "\n"
                            "What this build has, with the reason where something cannot run here. Without\n"
                            "an argument: everything.\n"
                            "\n"
-                           "  --json  the same as one JSON object\n"
-                           "  --help  this text\n"
+                           "  --json         the same as one JSON object\n"
+                           "  --plugin FILE  with the kernels of this shared object or program\n"
+                           "  --help         this text\n"
                            "\n"
                            "Exit codes: 0 ok, 2 usage, 5 the output could not be written.\n";
 
@@ -58,72 +59,12 @@ static const struct {
     {"M:scatter", "NUMA nodes take turns, cores before siblings (LIKWID; also S:, D:, C:, balanced, cbalanced)"},
 };
 
-static json_t *entry(const char *name, const char *summary)
-{
-    json_t *object = json_object();
-    json_object_set_new(object, "name", json_string(name));
-    json_object_set_new(object, "summary", summary ? json_string(summary) : json_null());
-    return object;
-}
-
-/* Names of the bits set, of at most `count`. */
-static json_t *bit_names(uint64_t bits, int count, const char *(*name)(int))
-{
-    json_t *names = json_array();
-    for (int bit = 0; bit < count; bit++)
-        if (bits & ATTN_BIT(bit))
-            json_array_append_new(names, json_string(name(bit)));
-    return names;
-}
-
-static const char *rule_text(int rule)
-{
-    return rule_name((enum attn_rule)rule);
-}
-
-static const char *dtype_text(int dtype)
-{
-    return dtype_name((enum attn_dtype)dtype);
-}
-
-/* Entries of one name and several rules are one kernel. */
-static json_t *list_kernels(void)
-{
-    json_t *array = json_array();
-    for (const char *const *name = registry_names(); *name; name++) {
-        const char *summary = NULL;
-        uint64_t isa = 0, dtypes = 0, rules = 0;
-        for (const struct attn_kernel *const *k = attn_registry; *k; k++) {
-            if (strcmp((*k)->name, *name) != 0)
-                continue;
-            if (!summary)
-                summary = (*k)->summary;
-            isa |= (*k)->isa;
-            dtypes |= (*k)->dtypes;
-        }
-        for (uint32_t rule = 0; rule <= ATTN_MATMUL; rule++)
-            rules |= registry_does(*name, rule) ? ATTN_BIT(rule) : 0;
-        const uint64_t lacking = isa & ~isa_available();
-        json_t *object = entry(*name, summary);
-        json_object_set_new(object, "source", json_string("builtin"));
-        json_object_set_new(object, "isa", json_string(isa_names(isa)));
-        json_object_set_new(object, "rules", bit_names(rules, ATTN_MATMUL + 1, rule_text));
-        json_object_set_new(object, "dtypes", bit_names(dtypes, ATTN_F16 + 1, dtype_text));
-        json_object_set_new(object, "runs_here", json_boolean(!lacking));
-        json_object_set_new(object, "reason",
-                            lacking ? json_sprintf("not here: this machine lacks %s", isa_names(lacking))
-                                    : json_null());
-        json_array_append_new(array, object);
-    }
-    return array;
-}
-
 static json_t *list_rules(void)
 {
     json_t *array = json_array();
     for (int i = 0; i < rules_built_count; i++) {
         const struct rule_info *rule = &rules_built[i];
-        json_t *object = entry(rule_name(rule->rule), rule->summary);
+        json_t *object = list_entry(rule_name(rule->rule), rule->summary);
         json_object_set_new(object, "definition", json_string(rule->definition));
         json_object_set_new(object, "flops_useful", json_string(rule->flops_useful));
         json_object_set_new(object, "flops_dense", json_string(rule->flops_dense));
@@ -139,10 +80,11 @@ static json_t *list_schedules(void)
     json_t *array = json_array();
     json_array_append_new(
         array,
-        entry("auto",
-              "one choice a point: serial at 1 thread, splitkv where heads and queries are too few, else bh or bhq"));
+        list_entry(
+            "auto",
+            "one choice a point: serial at 1 thread, splitkv where heads and queries are too few, else bh or bhq"));
     for (const struct attn_schedule *const *s = attn_schedules; *s; s++)
-        json_array_append_new(array, entry((*s)->name, (*s)->summary));
+        json_array_append_new(array, list_entry((*s)->name, (*s)->summary));
     return array;
 }
 
@@ -150,7 +92,7 @@ static json_t *list_placements(void)
 {
     json_t *array = json_array();
     for (size_t i = 0; i < sizeof placements / sizeof placements[0]; i++)
-        json_array_append_new(array, entry(placements[i].name, placements[i].summary));
+        json_array_append_new(array, list_entry(placements[i].name, placements[i].summary));
     return array;
 }
 
@@ -175,7 +117,7 @@ static void add_config(json_t *array, const char *folder, const char *file)
     struct config config;
     struct error error;
     int code = config_read(path, &config, &error);
-    json_t *object = entry(name, code ? NULL : config.description);
+    json_t *object = list_entry(name, code ? NULL : config.description);
     json_object_set_new(object, "file", json_string(path));
     json_object_set_new(object, "reason", code ? json_sprintf("not understood: %s", error.text) : json_null());
     json_array_append_new(array, object);
@@ -211,7 +153,7 @@ static json_t *list_models(void)
     json_t *array = json_array();
     for (int i = 0; i < models_count; i++) {
         const struct model *m = &models[i];
-        json_t *object = entry(m->name, m->source);
+        json_t *object = list_entry(m->name, m->source);
         json_object_set_new(object, "H", json_integer(m->H));
         json_object_set_new(object, "H_kv", json_integer(m->H_kv));
         json_object_set_new(object, "D", json_integer(m->D));
@@ -270,6 +212,7 @@ static void print_details(FILE *file, const json_t *object)
 {
     static const char *const formulas[] = {"definition", "flops_useful", "flops_dense", "bytes_min", "tokens"};
     print_string(file, object, "isa", "; needs ");
+    print_string(file, object, "runs", "; ");
     print_string(file, object, "reason", "; ");
     fputc('\n', file);
     if (json_object_get(object, "H_kv"))
@@ -311,7 +254,7 @@ static const struct {
     const char *name;
     json_t *(*make)(void);
 } lists[] = {
-    {"kernels", list_kernels}, {"rules", list_rules},   {"schedules", list_schedules}, {"placements", list_placements},
+    {"kernels", kernels_list}, {"rules", list_rules},   {"schedules", list_schedules}, {"placements", list_placements},
     {"configs", list_configs}, {"models", list_models}, {"counters", list_counters},
 };
 enum { LISTS = sizeof lists / sizeof lists[0] };
@@ -325,19 +268,27 @@ json_t *list_named(const char *name)
     return NULL;
 }
 
-enum { FLAG_JSON = ARGUMENTS_LONG_ONLY, FLAG_HELP };
+enum { FLAG_JSON = ARGUMENTS_LONG_ONLY, FLAG_PLUGIN, FLAG_HELP };
 
 /* wanted: [LISTS], set for what was named; all if nothing was. */
-static int parse(int argc, char **argv, bool *wanted, bool *json, bool *wants_help, struct error *error)
+static int parse(int argc, char **argv, bool *wanted, bool *json, bool *wants_help, struct value_list *plugins,
+                 struct error *error)
 {
-    static const struct option long_flags[] = {
-        {"json", no_argument, NULL, FLAG_JSON}, {"help", no_argument, NULL, FLAG_HELP}, {0}};
+    static const struct option long_flags[] = {{"json", no_argument, NULL, FLAG_JSON},
+                                               {"plugin", required_argument, NULL, FLAG_PLUGIN},
+                                               {"help", no_argument, NULL, FLAG_HELP},
+                                               {0}};
     struct arguments arguments = {argc, argv, ":h", long_flags};
     const char *value;
     int flag = arguments_next(&arguments, true, &value, error);
     for (; flag > 0; flag = arguments_next(&arguments, false, &value, error)) {
         *json |= flag == FLAG_JSON;
         *wants_help |= flag == FLAG_HELP || flag == 'h';
+        if (flag == FLAG_PLUGIN) {
+            int code = value_list_add(plugins, (struct value){.text = intern(value), .where = "--plugin"}, error);
+            if (code)
+                return code;
+        }
     }
     if (flag < 0)
         return flag;
@@ -359,7 +310,11 @@ static int parse(int argc, char **argv, bool *wanted, bool *json, bool *wants_he
 int command_list(int argc, char **argv, struct error *error)
 {
     bool wanted[LISTS] = {false}, json = false, wants_help = false;
-    int code = parse(argc, argv, wanted, &json, &wants_help, error);
+    struct value_list plugins = {0};
+    int code = parse(argc, argv, wanted, &json, &wants_help, &plugins, error);
+    if (code == 0 && !wants_help)
+        code = foreign_add_plugins(&plugins, error);
+    value_list_release(&plugins);
     if (code)
         return code;
     if (wants_help) {
@@ -372,6 +327,8 @@ int command_list(int argc, char **argv, struct error *error)
         if (!wanted[i])
             continue;
         json_t *list = lists[i].make();
+        if (lists[i].make == kernels_list)
+            kernels_list_ask_peers(list);
         json_object_set_new(all, lists[i].name, list);
         if (!json && !first)
             putchar('\n');
