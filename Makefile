@@ -27,7 +27,7 @@ MODE_FLAGS := $(mode_flags_$(MODE))
 $(if $(MODE_FLAGS),,$(error MODE is release, debug, asan or tsan, not '$(MODE)'))
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
-LIBRARIES := hwloc jansson yaml-0.1
+LIBRARIES := hwloc jansson yaml-0.1 sqlite3
 LIBRARY_CFLAGS = $(shell pkg-config --cflags $(LIBRARIES))
 LIBRARY_LDLIBS = $(shell pkg-config --libs $(LIBRARIES))
 # likwid is optional, has no .pc file, and is opened at run time: its header tells whether a build knows it.

@@ -18,6 +18,7 @@ const struct command commands[] = {
     {"report", "one self-contained HTML page from results files", command_report},
     {"export", "results as csv, json, jsonl or markdown", command_export},
     {"merge", "results files of several machines as one", command_merge},
+    {"history", "results over time in SQLite: import, list, change points", command_history},
 };
 const size_t command_count = sizeof commands / sizeof commands[0];
 

@@ -32,6 +32,7 @@ int command_show(int argc, char **argv, struct error *error);
 int command_report(int argc, char **argv, struct error *error);
 int command_export(int argc, char **argv, struct error *error);
 int command_merge(int argc, char **argv, struct error *error);
+int command_history(int argc, char **argv, struct error *error);
 
 /* What `attnbench list NAME` tells: an array of objects with "name" and "summary". NULL: there is no such list. */
 json_t *list_named(const char *name);

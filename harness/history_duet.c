@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files of duets and gates into a history: log(current / anchor) with its standard error; see history_import.h. Fields
+ * that are not read here don't matter.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "history_import.h"
+#include "history_writer.h"
+#include "json_util.h"
+
+enum { WHERE = 600 };
+
+struct ratios_writer {
+    struct history_writer common;
+    sqlite3_stmt *insert, *find;
+    struct history_imported *imported;
+    const json_t *context;
+    int64_t run;
+};
+
+/* What side a or b of a point is, where the point or else the whole duet tells; NULL: neither does. */
+static const char *side_of(const json_t *duet, const json_t *entry, const char *side)
+{
+    return json_get_string(entry, side, json_get_string(duet, side, NULL));
+}
+
+static int check_entry(const json_t *duet, const json_t *entry, const char *where, struct error *error)
+{
+    const json_t *point = json_object_get(entry, "point");
+    if (!json_is_object(point) || !json_get_string(point, "kernel", NULL))
+        return error_usage(error, "%s: no \"point\" with a \"kernel\"", where);
+    if (!side_of(duet, entry, "a"))
+        return error_usage(error, "%s: no \"a\": which build is the anchor?", where);
+    const json_t *ratio = json_object_get(entry, "log_ratio"), *spread = json_object_get(entry, "se");
+    if (ratio && !json_is_null(ratio) && !json_is_number(ratio))
+        return error_usage(error, "%s: \"log_ratio\" is no number", where);
+    if (spread && !json_is_null(spread) && !(json_is_number(spread) && json_number_value(spread) >= 0))
+        return error_usage(error, "%s: \"se\" is no standard error", where);
+    return 0;
+}
+
+static int check_duet(const json_t *duet, const json_t *context, const char *name, struct error *error)
+{
+    const json_t *points = json_object_get(duet, "points");
+    size_t index;
+    json_t *entry;
+    int code = history_check_context(context, name, error);
+    if (code)
+        return code;
+    if (!json_is_array(points))
+        return error_usage(error, "%.600s: no \"points\"", name);
+    json_array_foreach(points, index, entry)
+    {
+        char where[WHERE];
+        snprintf(where, sizeof where, "%.500s: points[%zu]", name, index);
+        code = check_entry(duet, entry, where, error);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+static int open_writer(struct history *history, struct ratios_writer *writer, struct error *error)
+{
+    static const char insert[] =
+        "INSERT INTO ratio (run, series, current, log_ratio, standard_error, processes, verdict)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run, series) DO NOTHING";
+    static const char find[] = "SELECT log_ratio FROM ratio WHERE run = ? AND series = ?";
+    int code = history_writer_open(history, &writer->common, error);
+    if (code == 0)
+        code = history_prepare(history, insert, &writer->insert, error);
+    if (code == 0)
+        code = history_prepare(history, find, &writer->find, error);
+    return code;
+}
+
+static void close_writer(struct ratios_writer *writer)
+{
+    sqlite3_finalize(writer->insert);
+    sqlite3_finalize(writer->find);
+    history_writer_close(&writer->common);
+}
+
+static int note_present(struct ratios_writer *writer, double ratio, int64_t series, struct error *error)
+{
+    sqlite3_bind_int64(writer->find, 1, writer->run);
+    sqlite3_bind_int64(writer->find, 2, series);
+    int code = history_step(writer->common.history, writer->find, error);
+    if (code > 0)
+        writer->imported->different += sqlite3_column_double(writer->find, 0) != ratio;
+    writer->imported->present++;
+    sqlite3_reset(writer->find);
+    return code < 0 ? code : 0;
+}
+
+static int write_ratio(struct ratios_writer *writer, const json_t *duet, const json_t *entry, struct error *error)
+{
+    const json_t *point = json_object_get(entry, "point");
+    double ratio = json_get_number(entry, "log_ratio", NAN), spread = json_get_number(entry, "se", NAN);
+    int64_t series, processes = json_get_int(entry, "processes", -1);
+    bool added;
+    int code = history_write_series(&writer->common, writer->context, point, side_of(duet, entry, "a"), &series, error);
+    if (code)
+        return code;
+    sqlite3_bind_int64(writer->insert, 1, writer->run);
+    sqlite3_bind_int64(writer->insert, 2, series);
+    history_bind_text(writer->insert, 3, side_of(duet, entry, "b"));
+    history_bind_number(writer->insert, 4, ratio);
+    history_bind_number(writer->insert, 5, spread > 0 ? spread : NAN);
+    history_bind_number(writer->insert, 6, processes >= 0 ? (double)processes : NAN);
+    history_bind_text(writer->insert, 7, json_get_string(entry, "verdict", NULL));
+    code = history_run(writer->common.history, writer->insert, &added, error);
+    if (code == 0 && !added)
+        return note_present(writer, ratio, series, error);
+    writer->imported->added += added;
+    return code;
+}
+
+static int write_duet(struct ratios_writer *writer, const json_t *duet, const char *name, struct error *error)
+{
+    size_t index;
+    json_t *entry;
+    int code = history_write_run(&writer->common, writer->context, name, &writer->run, error);
+    json_array_foreach(json_object_get(duet, "points"), index, entry)
+    {
+        /* A point that was not measured has no ratio, and nothing to compare over time. */
+        if (code == 0 && json_is_number(json_object_get(entry, "log_ratio")))
+            code = write_ratio(writer, duet, entry, error);
+    }
+    return code;
+}
+
+int history_import_duet(struct history *history, const json_t *duet, const char *name,
+                        struct history_imported *imported, struct error *error)
+{
+    const json_t *inner = json_object_get(duet, "context"), *context = json_is_object(inner) ? inner : duet;
+    struct ratios_writer writer = {.imported = imported, .context = context};
+    int code = check_duet(duet, context, name, error);
+    if (code == 0)
+        code = history_begin(history, error);
+    if (code)
+        return code;
+    code = open_writer(history, &writer, error);
+    if (code == 0)
+        code = write_duet(&writer, duet, name, error);
+    close_writer(&writer);
+    if (code == 0)
+        return history_commit(history, error);
+    history_rollback(history);
+    return code;
+}

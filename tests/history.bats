@@ -1,0 +1,494 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# attnbench history: nothing lost and nothing twice, whoever imports and whatever dies; changes found where they were
+# planted and only there; queries that only read.
+
+# shellcheck source=tests/helpers.bash
+. "$BATS_TEST_DIRNAME/helpers.bash"
+
+data() { # ARGUMENTS of history_data.py...
+  python3 "$BATS_TEST_DIRNAME/history_data.py" "$@"
+}
+
+history() { # PART ARGUMENTS...: with the database of the test
+  local part=$1
+  shift
+  attempt "$ATTNBENCH" history "$part" --db h.db "$@"
+}
+
+value_of() { # QUERY: the one value that it gives, by a reader of its own
+  python3 -c 'import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchone()[0])' h.db "$1"
+}
+
+expect_value() { # QUERY VALUE
+  local found
+  found=$(value_of "$1")
+  [ "$found" = "$2" ] || tell "$1: $found, but $2 expected"
+}
+
+sound() { # SQLite finds no fault with the database
+  expect_value "PRAGMA integrity_check" ok
+  expect_value "SELECT count(*) FROM pragma_foreign_key_check" 0
+}
+
+# KIND FROM TO ARGUMENTS...: runs FROM to TO into the database.
+import_runs() {
+  local kind=$1 from=$2 to=$3 run
+  shift 3
+  local files=()
+  for ((run = from; run <= to; run++)); do
+    data "$kind" "$run" "$@" >"$kind-$run.json"
+    files+=("$kind-$run.json")
+  done
+  history import -q "${files[@]}"
+  expect_status 0
+}
+
+@test "made-up journals are results files" {
+  data journal 1 points=5 >run.jsonl
+  valid_journal run.jsonl
+}
+
+@test "help of each part; refusals name what is wrong" {
+  local part
+  for part in import list show changes sql; do
+    attempt "$ATTNBENCH" history "$part" --help
+    expect_status 0
+    expect_out "attnbench history $part" --db --help
+    refused history "$part" --frobnicate -- --frobnicate "history $part"
+  done
+  refused history -- import list show changes sql
+  refused history frobnicate -- frobnicate
+  refused history import --db h.db -- "which results files"
+  refused history show --db h.db -- "which series"
+  refused history sql --db h.db -- "which query"
+  refused history sql --db h.db 'SELECT 1' 'SELECT 2' -- "SELECT 2"
+  refused history list --fail-on slower -- --fail-on list
+  refused history list --limit 0 -- --limit 0
+  refused history list -o xml -- "-o xml"
+  refused history changes --fail-on faster -- "--fail-on faster"
+  refused history list -- --db results/history.db
+  refused history list --db none.db -- "--db none.db" "no such file"
+  [ ! -e h.db ] && [ ! -e none.db ]
+}
+
+@test "without --db a checkout has results/history.db" {
+  mkdir results configs
+  data journal 1 >run.jsonl
+  attempt "$ATTNBENCH" history import run.jsonl
+  expect_status 0
+  [ -s results/history.db ]
+  attempt "$ATTNBENCH" history list -o csv
+  [ "$(wc -l <stdout)" = 3 ] || tell "two series expected"
+}
+
+@test "imported twice, nothing is added and that is told" {
+  data journal 1 points=3 >run.jsonl
+  history import run.jsonl
+  expect_status 0
+  [ -z "$out" ] && [[ $err == "run.jsonl: 3 points added" ]] || tell "3 points expected"
+  history sql "SELECT * FROM result JOIN run ON run.id = result.run" -o csv
+  cp stdout before
+  history import run.jsonl run.jsonl
+  expect_status 0
+  [ "$(grep -c '^run.jsonl: 0 points added; 3 in h.db already$' stderr)" = 2 ] || tell "nothing should be added"
+  history sql "SELECT * FROM result JOIN run ON run.id = result.run" -o csv
+  cmp before stdout
+  sed '3s/"median_ns": [0-9.]*/"median_ns": 7.0/' run.jsonl >other.jsonl
+  history import -q other.jsonl
+  expect_status 0
+  [[ $err == *"other.jsonl: warning: 1 of the points"*"which is kept"* ]] || tell "a warning expected"
+  history sql "SELECT * FROM result JOIN run ON run.id = result.run" -o csv
+  cmp before stdout
+  ls -A >there
+  ! grep -q 'h\.db-' there || tell "nothing should lie beside the database"
+}
+
+@test "standard input, points without a time, a torn last line" {
+  data journal 1 points=4 >run.jsonl
+  python3 - <<'PY'
+import json
+
+lines = [json.loads(line) for line in open("run.jsonl")]
+for line, status in zip(lines[2:], ("skipped", "wrong", "failed")):
+    line.update(status=status, reason="because", median_ns=None, samples_ns=[], page_mode=None, noise=None)
+text = "".join(json.dumps(line) + "\n" for line in lines)
+open("torn.jsonl", "w").write(text + text.splitlines()[1][:100])
+PY
+  status=0
+  "$ATTNBENCH" history import --db h.db - <torn.jsonl 2>err || status=$?
+  [ "$status" = 0 ]
+  grep -qx "standard input: the last line is torn (the run was killed) and left out" err
+  grep -qx "standard input: 4 points added (3 without a time)" err
+  expect_value "SELECT count(*) FROM point" 1
+  expect_value "SELECT group_concat(status) FROM result" ok,skipped,wrong,failed
+  expect_value "SELECT count(*) FROM series" 1
+}
+
+@test "a bad file is refused by file and line, and nothing of it is kept" {
+  data journal 1 points=3 >run.jsonl
+  : >empty.jsonl
+  refused history import --db h.db empty.jsonl -- empty.jsonl empty
+  refused history import --db h.db missing.jsonl -- missing.jsonl "No such file"
+  sed '3s/^{/{{/' run.jsonl >broken.jsonl
+  refused history import --db h.db broken.jsonl -- broken.jsonl:3: "not JSON"
+  sed '4s/"median_ns": [0-9.]*/"median_ns": null/' run.jsonl >timeless.jsonl
+  refused history import --db h.db timeless.jsonl -- timeless.jsonl:4: median_ns
+  sed '4s/"run_id": "run-1"/"run_id": "run-2"/' run.jsonl >stray.jsonl
+  refused history import --db h.db stray.jsonl -- stray.jsonl:4: "no context of run run-2"
+  sed '1s/"time_utc": "[^"]*"/"time_utc": "yesterday"/' run.jsonl >when.jsonl
+  refused history import --db h.db when.jsonl -- when.jsonl:1: yesterday
+  tail -n +2 run.jsonl >headless.jsonl
+  refused history import --db h.db headless.jsonl -- headless.jsonl:1:
+  sed 's/result\/1/result\/9/' run.jsonl >later.jsonl
+  refused history import --db h.db later.jsonl -- later.jsonl:2: attnbench.result/9
+  data duet 1 >duet.json
+  sed 's/"points": \[/"points": 5, "x": [/' duet.json >pointless.json
+  refused history import --db h.db pointless.json -- pointless.json points
+  sed 's/"kernel": "tiled"/"kernel": 3/' duet.json >nameless.json
+  refused history import --db h.db nameless.json -- nameless.json "points[1]" kernel
+  sed 's/duet\/1/duet\/2/' duet.json >version.json
+  refused history import --db h.db version.json -- version.json attnbench.duet/2
+  head -n 40 duet.json >half.json
+  refused history import --db h.db half.json -- half.json:41: "not JSON"
+  expect_value "SELECT (SELECT count(*) FROM run) + (SELECT count(*) FROM result) + (SELECT count(*) FROM series)" 0
+  sed 's/machine-a/machine-b/' run.jsonl >moved.jsonl
+  history import -q run.jsonl
+  refused history import --db h.db moved.jsonl -- moved.jsonl:1 run-1 machine-b machine-a
+  expect_value "SELECT count(*) FROM result" 3
+}
+
+@test "8 imports at once into a new database: none is lost" {
+  local i jobs=() code=0
+  for i in 1 2 3 4 5 6 7 8; do data journal "$i" points=300 >"$i.jsonl"; done
+  for i in 1 2 3 4 5 6 7 8; do
+    "$ATTNBENCH" history import --db h.db "$i.jsonl" 2>"$i.err" &
+    jobs+=($!)
+  done
+  for i in "${jobs[@]}"; do wait "$i" || code=$?; done
+  cat ./*.err
+  [ "$code" = 0 ]
+  [ "$(grep -c "300 points added" ./*.err | grep -c ":1$")" = 8 ]
+  expect_value "SELECT count(*) FROM run" 8
+  expect_value "SELECT count(*) FROM result" 2400
+  expect_value "SELECT count(*) FROM series" 300
+  expect_value "SELECT min(n) FROM (SELECT count(*) AS n FROM point GROUP BY series)" 8
+  sound
+}
+
+@test "killed while it writes, an import leaves nothing of its file and a sound database" {
+  [ "$MODE" = release ] || skip "a sanitizer is too slow for the moment to be met"
+  data journal 1 >first.jsonl
+  data journal 2 points=20000 >second.jsonl
+  history import -q first.jsonl
+  python3 - "$ATTNBENCH" >told <<'PY'
+import os, subprocess, sys, time
+
+# What does not fit SQLite's cache is in the log before the transaction ends: then it is under way.
+importer = subprocess.Popen([sys.argv[1], "history", "import", "--db", "h.db", "second.jsonl"])
+while importer.poll() is None:
+    try:
+        if os.stat("h.db-wal").st_size > 100000:
+            break
+    except FileNotFoundError:
+        pass
+importer.kill()
+print(importer.wait())
+PY
+  [ "$(cat told)" = -9 ] || tell "it should have been killed: $(cat told)"
+  sound
+  expect_value "SELECT count(*) FROM result" 2
+  expect_value "SELECT count(*) FROM run" 1
+  history import second.jsonl
+  expect_status 0
+  expect_value "SELECT count(*) FROM result" 20002
+  sound
+}
+
+@test "a database of a newer version is refused and stays as it is" {
+  data journal 1 >run.jsonl
+  history import -q run.jsonl
+  python3 -c 'import sqlite3; c = sqlite3.connect("h.db"); c.execute("PRAGMA user_version = 99"); c.close()'
+  sha256sum h.db >before
+  local part
+  for part in "import run.jsonl" list "show 1" changes "sql SELECT(1)"; do
+    # shellcheck disable=SC2086 # words
+    refused history ${part%% *} --db h.db ${part#"${part%% *}"} -- "--db h.db" "version 99" newer
+  done
+  sha256sum -c before
+  [ ! -e h.db-wal ] && [ ! -e h.db-shm ]
+}
+
+@test "what is no history is refused and stays as it is" {
+  data journal 1 >run.jsonl
+  cp run.jsonl text.db
+  python3 -c 'import sqlite3; c = sqlite3.connect("other.db"); c.execute("CREATE TABLE run (id)"); c.commit()'
+  python3 -c 'import sqlite3; c = sqlite3.connect("later.db"); c.execute("CREATE TABLE t (id)"); c.execute("PRAGMA application_id = 1635017320"); c.commit()'
+  mkdir folder.db
+  sha256sum text.db other.db later.db >before
+  local part
+  for part in "import run.jsonl" list; do
+    # shellcheck disable=SC2086 # words
+    refused history ${part%% *} --db text.db ${part#"${part%% *}"} -- "--db text.db" "no SQLite database"
+    # shellcheck disable=SC2086
+    refused history ${part%% *} --db other.db ${part#"${part%% *}"} -- "--db other.db" "no history"
+    # shellcheck disable=SC2086
+    refused history ${part%% *} --db later.db ${part#"${part%% *}"} -- "--db later.db" "no history"
+    # shellcheck disable=SC2086
+    refused history ${part%% *} --db folder.db ${part#"${part%% *}"} -- "--db folder.db"
+  done
+  sha256sum -c before
+  : >empty.db
+  refused history list --db empty.db -- "--db empty.db" empty
+  attempt "$ATTNBENCH" history import --db empty.db run.jsonl
+  expect_status 0
+  attempt "$ATTNBENCH" history import --db missing/h.db run.jsonl
+  expect_refusal 5 "--db missing/h.db"
+}
+
+@test "a database of version 1 is migrated with what it holds, once" {
+  python3 -c 'import sqlite3, sys; c = sqlite3.connect("h.db"); c.executescript(open(sys.argv[1]).read()); c.commit()' \
+    "$BATS_TEST_DIRNAME/history_v1.sql"
+  expect_value "PRAGMA user_version" 1
+  history list -o jsonl
+  expect_status 0
+  expect_out '"series":"00112233445566aa"' '"points":1' '"anchor":""' '"median_ns":1000000.0'
+  expect_value "PRAGMA user_version" 2
+  expect_value "SELECT group_concat(status) FROM result" ok,failed
+  data duet 1 >duet.json
+  history import duet.json
+  expect_status 0
+  expect_value "SELECT count(*) FROM ratio" 2
+  expect_value "SELECT count(*) FROM point" 3
+  # One that is new has the same tables as one that came here.
+  data journal 1 >run.jsonl
+  attempt "$ATTNBENCH" history import --db new.db run.jsonl
+  python3 - <<'PY'
+import sqlite3
+
+old, new = (dict(sqlite3.connect(name).execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+            for name in ("h.db", "new.db"))
+old = {name: " ".join(sql.replace(",", " , ").split()).replace("( ", "(") for name, sql in old.items()}
+new = {name: " ".join(sql.replace(",", " , ").split()).replace("( ", "(") for name, sql in new.items()}
+assert old == new, (old, new)
+PY
+  sound
+}
+
+@test "series are kept apart by all that makes figures incomparable, and by nothing else" {
+  data journal 1 points=1 >1.jsonl
+  data journal 2 points=1 >2.jsonl
+  local n=3 change
+  for change in '1s/machine-a/machine-b/' '1s/gcc 12/gcc 13/' '1s/-O3/-O2/' '1s/"kernel_release": "6.1"/"kernel_release": "6.2"/' \
+    '2s/"page_mode": "2m"/"page_mode": "4k"/' '2s/"S_kv": 512/"S_kv": 513/' '2s/"kernel": "avx2"/"kernel": "tiled"/' \
+    '2s/"schedule_requested": "auto"/"schedule_requested": "bhq"/' '2s/"placement": "compact"/"placement": "smt"/' \
+    '2s/"threads": 2/"threads": 1/' '2s/"cache": "warm"/"cache": "cold"/' '2s/"dtype": "f32"/"dtype": "bf16"/' \
+    '2s/"mem": "local"/"mem": "interleave"/'; do
+    data journal "$n" points=1 | sed "$change" >"$n.jsonl"
+    cmp -s <(data journal "$n" points=1) "$n.jsonl" && tell "$change should change something"
+    n=$((n + 1))
+  done
+  # The same point with another schedule chosen, and numbers and fields written another way.
+  data journal "$n" points=1 | sed '2s/"schedule": "bhq"/"schedule": "bh"/; 2s/"B": 1,/"B": 1.0, "later": 1,/' >"$n.jsonl"
+  history import -q ./*.jsonl
+  expect_status 0
+  expect_value "SELECT count(*) FROM series" 14
+  expect_value "SELECT max(n) FROM (SELECT count(*) AS n FROM point GROUP BY series)" 3
+}
+
+@test "the standard error is the interval's, else the MAD's" {
+  data journal 1 points=3 noise=0 | sed '3s/"ci95_low_ns": [0-9.]*/"ci95_low_ns": null/
+    4s/"ci95_low_ns": [0-9.]*/"ci95_low_ns": null/; 4s/"mad_ns": [0-9.]*/"mad_ns": 0.0/' >run.jsonl
+  history import -q run.jsonl
+  # 0.01 / 1.96; 1.2533 * 1.4826 * 0.005 / sqrt(9); a MAD of 0 tells nothing.
+  expect_value "SELECT round(standard_error, 7) FROM result WHERE point_id LIKE '%0'" 0.005102
+  expect_value "SELECT round(standard_error, 7) FROM result WHERE point_id LIKE '%1'" 0.0030969
+  expect_value "SELECT typeof(standard_error) FROM result WHERE point_id LIKE '%2'" null
+  expect_value "SELECT round(value, 9) FROM point WHERE median_ns = 1e6" 13.815510558
+}
+
+@test "ratios to an anchor are series of their own, one for each anchor" {
+  import_runs duet 1 3
+  data duet 4 | sed 's/"a": "base"/"a": "older base"/' >other.json
+  data journal 5 >run.jsonl
+  history import other.json run.jsonl
+  expect_status 0
+  expect_value "SELECT count(*) FROM series" 6
+  history import other.json
+  [[ $err == "other.json: 0 points added; 2 in h.db already" ]] || tell "nothing should be added"
+  history list --kernel avx2 -o csv
+  [ "$(cut -d, -f 17 stdout | sort | xargs)" = "anchor base older base" ] || tell "anchors expected in column 17"
+  expect_value "SELECT count(*) FROM ratio WHERE processes = 8 AND standard_error = 0.01 AND verdict = 'pass'" 8
+  expect_value "SELECT current FROM ratio WHERE run = 2 LIMIT 1" "build 2"
+}
+
+@test "list: filters, and figures a program can read" {
+  import_runs journal 1 5 points=4
+  import_runs journal 6 9 points=2 machine=machine-b prefix=other
+  history list
+  expect_status 0
+  expect_out "machine machine-a" "machine machine-b" "avx512 auto x2 compact"
+  [ "$(grep -c '[▁▂▃▄▅▆▇█]\{4\}' stdout)" = 6 ] || tell "six sparklines expected"
+  LC_ALL=C history list
+  [ -z "$(LC_ALL=C tr -d '\0-\177' <stdout)" ] || tell "nothing beyond ASCII expected"
+  history list --kernel 'avx*' -o jsonl
+  [ "$(python3 -c 'import json; print(sorted(json.loads(line)["kernel"] for line in open("stdout")))')" = \
+    "['avx2', 'avx2', 'avx512']" ] || tell "three series of avx* expected"
+  history list --machine machine-b -o json
+  python3 -c 'import json
+rows = json.load(open("stdout"))
+assert [(r["kernel"], r["points"], r["last_utc"]) for r in rows] == [
+    ("avx2", 4, "2026-01-01T00:09:00Z"), ("tiled", 4, "2026-01-01T00:09:00Z")], rows'
+  history list --limit 2 -o csv
+  [ "$(grep -c machine-b stdout)" = 2 ] && [ "$(wc -l <stdout)" = 3 ] || tell "the two newest expected"
+  refused history list --db h.db --kernel 'sse*' -- --kernel 'sse*'
+  refused history list --db h.db --machine elsewhere -- --machine elsewhere
+}
+
+@test "show: points in the order of time, whatever the order of import" {
+  data journal 1 points=1 noise=0 >1.jsonl
+  data journal 2 points=1 noise=0 scale=2 >2.jsonl
+  data journal 3 points=1 noise=0 scale=3 >3.jsonl
+  history import -q 3.jsonl 1.jsonl 2.jsonl
+  local key
+  key=$(value_of "SELECT key FROM series")
+  history show "${key:0:6}"
+  expect_status 0
+  # Of the logarithms: log 2 / log 3 is 0.63, the sixth of eight steps.
+  expect_out "▁▆█" "1.000 ms" "2.000 ms" "3.000 ms" "±1.0%" 000000000002 "series $key"
+  history show "$key" -o csv
+  [ "$(cut -d, -f 2 stdout | xargs)" = "run_id run-1 run-2 run-3" ] || tell "runs in order expected"
+  history show "$key" -o json
+  python3 -c 'import json; assert [p["median_ns"] for p in json.load(open("stdout"))] == [1e6, 2e6, 3e6]'
+  refused history show --db h.db zzz -- zzz "no such series"
+  data journal 4 points=400 >4.jsonl
+  history import -q 4.jsonl
+  key=$(value_of "SELECT substr(key, 1, 1) FROM series GROUP BY substr(key, 1, 1) HAVING count(*) > 1")
+  refused history show --db h.db "$key" -- "$key" "more than one series"
+}
+
+@test "sql: reads in four forms" {
+  import_runs journal 1 1
+  history sql "SELECT kernel, threads, 1.5 AS x, NULL AS y, 'a,\"b' AS z FROM series ORDER BY kernel"
+  expect_status 0
+  [ "$(sed -n 1p stdout)" = "kernel  threads  x    y  z" ] || tell "titles expected"
+  history sql "SELECT kernel, threads, 1.5 AS x, NULL AS y, 'a,\"b' AS z FROM series ORDER BY kernel; -- done" -o csv
+  [ "$(sed -n 2p stdout)" = 'avx2,2,1.5,,"a,""b"' ] || tell "a row of CSV expected"
+  history sql "SELECT 1 AS a, 2 AS a, x'00ff' AS b" -o jsonl
+  [ "$out" = '{"a":1,"a_2":2,"b":"00ff"}' ] || tell "an object expected"
+  history sql "SELECT 1 AS a UNION SELECT 2" -o json
+  python3 -c 'import json; assert json.load(open("stdout")) == [{"a": 1}, {"a": 2}]'
+  history sql "SELECT value FROM json_each('[3]')" -o csv
+  expect_status 0
+  history sql "PRAGMA table_info(ratio)" -o csv
+  expect_out log_ratio
+}
+
+@test "sql: whatever is more than reading is refused, and changes nothing" {
+  import_runs journal 1 1
+  sha256sum h.db >before
+  local query
+  for query in "DELETE FROM result" "DROP TABLE run" "CREATE TABLE x (a)" "CREATE TEMP TABLE x (a)" \
+    "UPDATE run SET host = ''" "INSERT INTO run (run_id) VALUES (1)" "ATTACH 'x.db' AS x" "PRAGMA user_version = 7" \
+    "PRAGMA journal_mode = DELETE" "PRAGMA writable_schema = 1" "VACUUM" "VACUUM INTO 'x.db'" "BEGIN" \
+    "WITH x AS (SELECT 1) DELETE FROM result" "SELECT load_extension('x')" "UPDATE sqlite_master SET sql = ''"; do
+    refused history sql --db h.db "$query" -- query
+  done
+  refused history sql --db h.db "SELECT 1; SELECT 2" -- "more than one statement" "SELECT 2"
+  refused history sql --db h.db "SELECT 1; DROP TABLE run" -- "more than one statement"
+  refused history sql --db h.db "SELEC 1" -- SELEC
+  refused history sql --db h.db $'SELECT "\n\n' -- query
+  refused history sql --db h.db " -- nothing" -- empty
+  sha256sum -c before
+  [ ! -e x.db ]
+}
+
+changes_json() { # EXPRESSION: holds of `alerts`, what changes -o json gives
+  history changes -o json
+  expect_status 0
+  python3 - "$1" <<'PY'
+import collections, json, math, sys
+
+alerts = json.load(open("stdout"))
+if not eval(sys.argv[1]):
+    sys.exit(f"{sys.argv[1]} does not hold of {json.dumps(alerts, indent=1)}")
+PY
+}
+
+@test "no change in flat series, within or beyond their standard errors" {
+  import_runs journal 1 30 points=12
+  import_runs duet 1 30 points=12 prefix=duet
+  # Journals whose intervals are far too narrow for the noise from run to run.
+  import_runs journal 101 130 points=12 machine=machine-b noise=0.03
+  changes_json 'alerts == []'
+  history changes
+  expect_status 0
+  [ -z "$out" ] && [[ $err == "no change in 36 series" ]] || tell "no change expected"
+  history changes --fail-on any
+  expect_status 0
+}
+
+@test "steps are found at their commits, in both directions, and merged by commit" {
+  local kind
+  for kind in journal duet; do
+    import_runs "$kind" 1 8 points=3 "prefix=$kind"
+    import_runs "$kind" 9 16 points=3 scale.0=1.1 scale.1=1.2 "prefix=$kind"
+    import_runs "$kind" 17 24 points=3 scale.0=1.1 scale.1=1.05 "prefix=$kind"
+  done
+  changes_json '[(a["commit"][:12], a["previous_commit"][:12], a["slower"], a["faster"]) for a in alerts] == [
+    ("000000000009", "000000000008", 4, 0), ("000000000011", "000000000010", 0, 2)]'
+  changes_json 'all(abs(c["log_change"] - math.log({"avx2": 1.1, "tiled": 1.2}[c["kernel"]])) < 0.02
+    for c in alerts[0]["changes"])'
+  changes_json 'all(abs(c["log_change"] - math.log(1.05 / 1.2)) < 0.02 and c["kernel"] == "tiled" and c["p"] <= 0.001
+    for c in alerts[1]["changes"])'
+  changes_json 'collections.Counter(c["anchor"] for a in alerts for c in a["changes"]) == {"": 3, "base": 3}'
+  history changes -o csv
+  [ "$(wc -l <stdout)" = 7 ] || tell "a line a change expected"
+  history changes
+  expect_out "000000000009  2026-01-01T00:09:00Z  4 series: 4 slower, 0 faster" \
+    "000000000011  2026-01-01T00:17:00Z  2 series: 0 slower, 2 faster" "slower" "faster"
+  cp stdout before
+  history changes
+  cmp before stdout
+  # What is slower now is: avx2 since its only change; tiled was mended in part.
+  history changes --fail-on slower
+  expect_status 3
+  history changes --kernel tiled --fail-on slower
+  expect_status 0
+  history changes --kernel tiled --fail-on any
+  expect_status 3
+  history show "$(value_of "SELECT key FROM series WHERE kernel = 'tiled' AND anchor = ''")"
+  [ "$(grep -c slower stdout)" = 1 ] && [ "$(grep -c faster stdout)" = 1 ] || tell "two changes expected"
+  [[ $(grep slower stdout) == *000000000009* && $(grep faster stdout) == *000000000011* ]] || tell "at 9 and 17 (11 in hexadecimal)"
+}
+
+@test "a step without a new commit is told as one of the machine" {
+  import_runs journal 1 8 points=1 commit=5
+  import_runs journal 9 16 points=1 commit=5 scale=1.3
+  history changes
+  expect_status 0
+  expect_out "000000000005" "1 series: 1 slower" "the same commit stands before it"
+}
+
+@test "a step between machines, or of a single run, is none" {
+  import_runs journal 1 8
+  import_runs journal 9 16 scale=2 machine=machine-b prefix=other
+  import_runs journal 17 17 scale=2
+  changes_json 'alerts == []'
+  import_runs journal 18 19 scale=2
+  changes_json 'len(alerts) == 1 and alerts[0]["slower"] == 2 and alerts[0]["commit"][:12] == "000000000011"'
+}
+
+@test "results that cannot be written are exit 5" {
+  import_runs journal 1 1
+  status=0
+  "$ATTNBENCH" history list --db h.db >/dev/full 2>err || status=$?
+  [ "$status" = 5 ]
+  data journal 2 points=3000 >big.jsonl
+  status=0
+  (ulimit -f 100 && exec "$ATTNBENCH" history import --db h.db big.jsonl) 2>err || status=$?
+  [ "$status" = 5 ] && grep -q -- "--db h.db" err
+  expect_value "SELECT count(*) FROM run" 1
+  sound
+}
