@@ -99,15 +99,20 @@ static int compare(int argc, char **argv, const struct options *options, const s
         rc = journal_create(options->out, context, &journal, error);
     run.seed = pairs->plan.seed;
     run.interrupts = &interrupts;
+    run.exactly = (size_t)options->processes;
+    run.one_sided = options->one_sided;
     run.timeout_s = pairs->plan.effort.point_timeout_s;
     if (pairs->plan.effort.max_time_s > 0)
         run.deadline_ns = clock_ns() + 1e9 * pairs->plan.effort.max_time_s;
     catch_interrupts();
-    for (size_t p = 0; p < pairs->count && rc == 0 && !interrupts; p++) {
-        const struct duet_pair *pair = &pairs->pairs[p];
+    const size_t repeats = (size_t)options->repeats;
+    for (size_t v = 0; v < pairs->count * repeats && rc == 0 && !interrupts; v++) {
+        const struct duet_pair *pair = &pairs->pairs[v / repeats];
         json_t *record = pair->point->skip_reason ? skipped(pair) : duet_decide(&run, pair);
+        if (options->label)
+            json_object_set_new(record, "label", json_string(options->label));
         if (!options->quiet)
-            tell(p, pairs->count, record);
+            tell(v, pairs->count * repeats, record);
         json_array_append_new(records, record);
         if (journal)
             rc = journal_append(journal, record, error);

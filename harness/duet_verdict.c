@@ -188,7 +188,7 @@ json_t *duet_decide(struct duet_run *run, const struct duet_pair *pair)
 {
     json_t *record = start_record(run, pair);
     struct sequential_verdict verdict;
-    const size_t most = run->rule.looks[run->rule.look_count - 1];
+    const size_t most = run->exactly ? run->exactly : run->rule.looks[run->rule.look_count - 1];
     for (size_t processes = 0; processes < most;) {
         if (clock_ns() > run->deadline_ns) {
             set_status(record, "unreached", "--max-time was over");
@@ -196,14 +196,15 @@ json_t *duet_decide(struct duet_run *run, const struct duet_pair *pair)
         }
         if (!add_process(run, pair, record))
             return record;
-        if (!is_look(&run->rule, ++processes))
+        processes++;
+        if (run->exactly ? processes < most : !is_look(&run->rule, processes))
             continue;
         if (!look(run, record, &verdict)) {
             set_status(record, "failed", "the ratios of its times are no numbers");
             return record;
         }
         const char *noise = verdict.decision == SEQUENTIAL_GO_ON ? NULL : noise_reason(record);
-        if (verdict.decision == SEQUENTIAL_GO_ON || (noise && processes < most))
+        if (processes < most && (verdict.decision == SEQUENTIAL_GO_ON || noise))
             continue; /* what is noisy is extended, and only at the end given up */
         set_figures(record, &verdict);
         set_status(record, "ok", noise);

@@ -63,6 +63,10 @@ enum flag_code {
     FLAG_DUMP,
     FLAG_CASES,
     FLAG_TAU,
+    FLAG_PROCESSES,
+    FLAG_REPEAT,
+    FLAG_ONE_SIDED,
+    FLAG_LABEL,
     FLAG_KEYS
 };
 
@@ -160,12 +164,13 @@ static int set_color(struct options *options, const char *name, struct error *er
     return error_usage(error, "--color: %s is not one of auto, always, never", quoted(name, shown));
 }
 
-static int set_cases(struct options *options, const char *text, struct error *error)
+/* A count of at least 1. */
+static int set_count(int64_t *count, const char *text, const char *flag, struct error *error)
 {
-    int code = value_size(text, &options->cases, error);
-    if (!code && options->cases == 0)
+    int code = value_size(text, count, error);
+    if (!code && *count == 0)
         code = error_usage(error, "'0' is less than 1");
-    return code ? error_prefix(error, code, "--cases") : 0;
+    return code ? error_prefix(error, code, "%s", flag) : 0;
 }
 
 static int set_tau(struct options *options, const char *text, struct error *error)
@@ -230,7 +235,17 @@ static int set_own(struct parsing *parsing, int flag, char *argument)
         options->dump_dir = argument;
         return 0;
     case FLAG_CASES:
-        return set_cases(options, argument, parsing->error);
+        return set_count(&options->cases, argument, "--cases", parsing->error);
+    case FLAG_PROCESSES:
+        return set_count(&options->processes, argument, "--processes", parsing->error);
+    case FLAG_REPEAT:
+        return set_count(&options->repeats, argument, "--repeat", parsing->error);
+    case FLAG_ONE_SIDED:
+        options->one_sided = true;
+        return 0;
+    case FLAG_LABEL:
+        options->label = argument;
+        return 0;
     case FLAG_TAU:
         return set_tau(options, argument, parsing->error);
     default:
@@ -337,7 +352,7 @@ static const struct command_words *words_of(const char *command)
 int options_parse(const char *command, int argc, char **argv, struct options *options, bool *done, struct error *error)
 {
     const struct command_words *words = words_of(command);
-    *options = (struct options){.request = request_create(), .cases = -1, .tau = 0.02};
+    *options = (struct options){.request = request_create(), .cases = -1, .tau = 0.02, .repeats = 1};
     *done = false;
     struct parsing *parsing = calloc(1, sizeof *parsing);
     int code;
