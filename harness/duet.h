@@ -28,6 +28,7 @@ struct duet_pair {
 struct duet_run {
     struct crew crew;
     struct sequential_rule rule;
+    size_t exactly;     /* so many processes, whatever they tell; 0: until the rule stops them */
     bool one_sided;     /* the rule of gate, not of duet */
     double seconds;     /* of paired samples a process */
     double warm_s;      /* alternating calls before */
