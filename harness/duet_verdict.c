@@ -106,8 +106,22 @@ static double typical(const json_t *record, const char *field)
     return median;
 }
 
-/* NULL, or why what was seen does not carry a verdict. */
-static const char *noise_reason(const json_t *record)
+/* Whether the verdict would be another, were the interval wider by slack on both sides: samples alternate, so what
+ * drifts meets both sides alike but for a part of it, and never counts for more than the whole. */
+static bool is_shaken(const struct sequential_verdict *verdict, const struct duet_run *run, double slack)
+{
+    const double tau = log1p(run->rule.tau), margin = log1p(run->rule.tau / 4);
+    const double low = verdict->low - slack, high = verdict->high + slack;
+    if (verdict->decision == SEQUENTIAL_SLOWER)
+        return low <= margin;
+    if (verdict->decision == SEQUENTIAL_FASTER)
+        return high >= -margin;
+    return high >= tau || (!run->one_sided && low <= -tau);
+}
+
+/* NULL, or why what was seen does not carry the verdict. */
+static const char *noise_reason(const struct duet_run *run, const json_t *record,
+                                const struct sequential_verdict *verdict)
 {
     const bool cpu = strcmp(json_get_string(record, "judged_by", "wall"), "cpu") == 0;
     const double wall_over_cpu = typical(record, "wall_over_cpu"), switches = typical(record, "switches_per_s");
@@ -116,9 +130,9 @@ static const char *noise_reason(const json_t *record)
         return intern_format("noisy: wall time is %.2f times the CPU time", wall_over_cpu);
     if (!cpu && switches > noisy_switches_per_s)
         return intern_format("noisy: %.0f involuntary switches a second", switches);
-    if (steal > noisy_steal)
+    if (steal > noisy_steal && is_shaken(verdict, run, steal))
         return intern_format("noisy: %.1f %% of the CPUs' time was stolen", 100 * steal);
-    if (drift > noisy_drift)
+    if (drift > noisy_drift && is_shaken(verdict, run, drift))
         return intern_format("noisy: the clock drifted by %.1f %% within a process", 100 * drift);
     return NULL;
 }
@@ -169,9 +183,15 @@ static bool look(const struct duet_run *run, const json_t *record, struct sequen
 {
     size_t count;
     double *values = duet_log_ratios(record, &count);
-    int rc = !values          ? -ENOMEM
-             : run->one_sided ? sequential_gate(values, count, &run->rule, verdict)
-                              : sequential_duet(values, count, &run->rule, verdict);
+    struct sequential_rule rule = run->rule;
+    if (run->exactly) { /* one look, at the end */
+        rule.looks[0] = run->exactly;
+        rule.look_count = 1;
+    }
+    int rc = -ENOMEM;
+    if (values)
+        rc = run->one_sided ? sequential_gate(values, count, &rule, verdict)
+                            : sequential_duet(values, count, &rule, verdict);
     free(values);
     return rc == 0;
 }
@@ -203,7 +223,9 @@ json_t *duet_decide(struct duet_run *run, const struct duet_pair *pair)
             set_status(record, "failed", "the ratios of its times are no numbers");
             return record;
         }
-        const char *noise = verdict.decision == SEQUENTIAL_GO_ON ? NULL : noise_reason(record);
+        const char *noise = verdict.decision == SEQUENTIAL_GO_ON || verdict.decision == SEQUENTIAL_INCONCLUSIVE
+                                ? NULL
+                                : noise_reason(run, record, &verdict);
         if (processes < most && (verdict.decision == SEQUENTIAL_GO_ON || noise))
             continue; /* what is noisy is extended, and only at the end given up */
         set_figures(record, &verdict);
