@@ -15,8 +15,9 @@ const struct command commands[] = {
     {"peak", "measured ceilings: FLOP/s per ISA, GB/s per memory level, latencies", command_peak},
     {"duet", "two kernels, or the kernels of two builds, interleaved: a verdict", command_duet},
     {"show", "a results file as the table that run printed; one point whole", command_show},
+    {"compare", "two results files, point by point, with intervals; never a verdict", command_compare},
     {"report", "one self-contained HTML page from results files", command_report},
-    {"export", "results as csv, json, jsonl or markdown", command_export},
+    {"export", "results as csv, json, jsonl, markdown, or for other tools", command_export},
     {"merge", "results files of several machines as one", command_merge},
     {"history", "results over time in SQLite: import, list, change points", command_history},
 };

@@ -143,16 +143,17 @@ static void put_end(FILE *file, const struct output_style *style, const struct c
         faster += compare_stands_out(pair) && pair->ratio < 1;
     }
     fprintf(file,
-            "\n%zu compared: %zu slower and %zu faster beyond their intervals, %zu noisy (~, never coloured)\n"
+            "\n%zu compared: %zu slower and %zu faster beyond their intervals, %zu noisy (~)\n"
             "%zu of another status, %zu measured in neither, %zu missing from B, %zu added in B\n",
             comparison->counts[COMPARE_FIGURES], slower, faster, noisy, comparison->counts[COMPARE_STATUS],
             comparison->counts[COMPARE_NEITHER], comparison->counts[COMPARE_MISSING],
             comparison->counts[COMPARE_ADDED]);
     fprintf(file,
-            "\n%s%s%s: these files were measured one after the other.\n"
-            "Adjacent launches of one memory-bound function differ by over 5 %% in 87 %% of\n"
-            "cases with nothing changed (measured on a shared 2-core virtual machine).\n"
-            "For a verdict: attnbench duet, attnbench gate.\n",
+            "\n%s%s%s.\n"
+            "These files were measured one after the other. Adjacent launches of one memory-\n"
+            "bound function differ by over 5 %% in 87 %% of cases with nothing changed\n"
+            "(measured on a shared 2-core virtual machine). For a verdict use attnbench duet\n"
+            "or attnbench gate.\n",
             paint(style->color, PAINT_WARNING), COMPARE_METHOD, paint(style->color, PAINT_PLAIN));
 }
 
