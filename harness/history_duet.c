@@ -17,8 +17,7 @@ struct ratios_writer {
     struct history_writer common;
     sqlite3_stmt *insert, *find;
     struct history_imported *imported;
-    const json_t *context;
-    int64_t run;
+    int64_t run; /* of the duet under way */
 };
 
 /* What side a or b of a point is, where the point or else the whole duet tells; NULL: neither does. */
@@ -27,14 +26,36 @@ static const char *side_of(const json_t *duet, const json_t *entry, const char *
     return json_get_string(entry, side, json_get_string(duet, side, NULL));
 }
 
+static const json_t *context_of(const json_t *duet)
+{
+    const json_t *inner = json_object_get(duet, "context");
+    return json_is_object(inner) ? inner : duet;
+}
+
+/* The fields of the problem and of who solved it stand in "point", or beside the ratio. */
+static const json_t *point_of(const json_t *entry)
+{
+    const json_t *inner = json_object_get(entry, "point");
+    return json_is_object(inner) ? inner : entry;
+}
+
+/* "FILE:LINE" of what came from a line, "FILE: points[I]" else. */
+static void place_of(const char *name, const json_t *entry, size_t index, char where[WHERE])
+{
+    int64_t line = json_get_int(entry, HISTORY_LINE, 0);
+    if (line > 0)
+        snprintf(where, WHERE, "%.500s:%lld", name, (long long)line);
+    else
+        snprintf(where, WHERE, "%.500s: points[%zu]", name, index);
+}
+
 static int check_entry(const json_t *duet, const json_t *entry, const char *where, struct error *error)
 {
-    const json_t *point = json_object_get(entry, "point");
-    if (!json_is_object(point) || !json_get_string(point, "kernel", NULL))
-        return error_usage(error, "%s: no \"point\" with a \"kernel\"", where);
-    if (!side_of(duet, entry, "a"))
-        return error_usage(error, "%s: no \"a\": which build is the anchor?", where);
     const json_t *ratio = json_object_get(entry, "log_ratio"), *spread = json_object_get(entry, "se");
+    if (!json_get_string(point_of(entry), "kernel", NULL))
+        return error_usage(error, "%s: a point without \"kernel\"", where);
+    if (!side_of(duet, entry, "a"))
+        return error_usage(error, "%s: no \"a\": what is the anchor?", where);
     if (ratio && !json_is_null(ratio) && !json_is_number(ratio))
         return error_usage(error, "%s: \"log_ratio\" is no number", where);
     if (spread && !json_is_null(spread) && !(json_is_number(spread) && json_number_value(spread) >= 0))
@@ -42,25 +63,23 @@ static int check_entry(const json_t *duet, const json_t *entry, const char *wher
     return 0;
 }
 
-static int check_duet(const json_t *duet, const json_t *context, const char *name, struct error *error)
+static int check_duet(const json_t *duet, const char *name, struct error *error)
 {
-    const json_t *points = json_object_get(duet, "points");
+    const json_t *points = json_object_get(duet, "points"), *context = context_of(duet);
+    char where[WHERE];
     size_t index;
     json_t *entry;
-    int code = history_check_context(context, name, error);
-    if (code)
-        return code;
-    if (!json_is_array(points))
-        return error_usage(error, "%.600s: no \"points\"", name);
+    int64_t line = json_get_int(context, HISTORY_LINE, 0);
+    snprintf(where, sizeof where, line > 0 ? "%.500s:%lld" : "%.500s", name, (long long)line);
+    int code = history_check_context(context, where, error);
+    if (code == 0 && !json_is_array(points))
+        code = error_usage(error, "%.600s: no \"points\"", name);
     json_array_foreach(points, index, entry)
     {
-        char where[WHERE];
-        snprintf(where, sizeof where, "%.500s: points[%zu]", name, index);
-        code = check_entry(duet, entry, where, error);
-        if (code)
-            return code;
+        place_of(name, entry, index, where);
+        code = code ? code : check_entry(duet, entry, where, error);
     }
-    return 0;
+    return code;
 }
 
 static int open_writer(struct history *history, struct ratios_writer *writer, struct error *error)
@@ -96,13 +115,26 @@ static int note_present(struct ratios_writer *writer, double ratio, int64_t seri
     return code < 0 ? code : 0;
 }
 
+/* The kernel of a series is that of side b: a label there is its name, or "LIBRARY:NAME". A "point" of its own names
+ * the kernel itself, as its sides are builds. Free with json_decref. */
+static json_t *series_point(const json_t *duet, const json_t *entry)
+{
+    json_t *point = json_copy((json_t *)point_of(entry));
+    const char *side = side_of(duet, entry, "b"), *colon = side ? strrchr(side, ':') : NULL;
+    if (point_of(entry) == entry && side)
+        json_object_set_new(point, "kernel", json_string(colon ? colon + 1 : side));
+    return point;
+}
+
 static int write_ratio(struct ratios_writer *writer, const json_t *duet, const json_t *entry, struct error *error)
 {
-    const json_t *point = json_object_get(entry, "point");
     double ratio = json_get_number(entry, "log_ratio", NAN), spread = json_get_number(entry, "se", NAN);
     int64_t series, processes = json_get_int(entry, "processes", -1);
     bool added;
-    int code = history_write_series(&writer->common, writer->context, point, side_of(duet, entry, "a"), &series, error);
+    json_t *point = series_point(duet, entry);
+    int code =
+        history_write_series(&writer->common, context_of(duet), point, side_of(duet, entry, "a"), &series, error);
+    json_decref(point);
     if (code)
         return code;
     sqlite3_bind_int64(writer->insert, 1, writer->run);
@@ -123,7 +155,7 @@ static int write_duet(struct ratios_writer *writer, const json_t *duet, const ch
 {
     size_t index;
     json_t *entry;
-    int code = history_write_run(&writer->common, writer->context, name, &writer->run, error);
+    int code = history_write_run(&writer->common, context_of(duet), name, &writer->run, error);
     json_array_foreach(json_object_get(duet, "points"), index, entry)
     {
         /* A point that was not measured has no ratio, and nothing to compare over time. */
@@ -133,19 +165,20 @@ static int write_duet(struct ratios_writer *writer, const json_t *duet, const ch
     return code;
 }
 
-int history_import_duet(struct history *history, const json_t *duet, const char *name,
-                        struct history_imported *imported, struct error *error)
+int history_import_duets(struct history *history, const json_t *duets, const char *name,
+                         struct history_imported *imported, struct error *error)
 {
-    const json_t *inner = json_object_get(duet, "context"), *context = json_is_object(inner) ? inner : duet;
-    struct ratios_writer writer = {.imported = imported, .context = context};
-    int code = check_duet(duet, context, name, error);
+    struct ratios_writer writer = {.imported = imported};
+    size_t index;
+    json_t *duet;
+    int code = 0;
+    json_array_foreach((json_t *)duets, index, duet) code = code ? code : check_duet(duet, name, error);
     if (code == 0)
         code = history_begin(history, error);
     if (code)
         return code;
     code = open_writer(history, &writer, error);
-    if (code == 0)
-        code = write_duet(&writer, duet, name, error);
+    json_array_foreach((json_t *)duets, index, duet) code = code ? code : write_duet(&writer, duet, name, error);
     close_writer(&writer);
     if (code == 0)
         return history_commit(history, error);

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json_util.h"
-
 /* malloc'd, also of an empty file; NULL where memory is exhausted. */
 static char *read_all(FILE *file, size_t *size)
 {
@@ -29,42 +27,13 @@ static char *read_all(FILE *file, size_t *size)
     return text;
 }
 
-/* A duet's file is one JSON document; a journal is lines, of which the first is a context. *duet NULL: it is not a
- * duet's, and the journal's reader tells what is wrong if it is none either. */
-static int parse_duet(const char *text, size_t size, const char *name, json_t **duet, struct error *error)
-{
-    json_error_t broken = {0};
-    *duet = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &broken);
-    if (!*duet) {
-        if (!memmem(text, size, "attnbench.duet/", strlen("attnbench.duet/")))
-            return 0;
-        for (char *c = broken.text; *c; c++) /* it may quote what would break the line of the message */
-            *c = (unsigned char)*c < ' ' || *c == 127 ? ' ' : *c;
-        return error_usage(error, "%.600s:%d: not JSON: %s", name, broken.line, broken.text);
-    }
-    const char *schema = json_get_string(*duet, "schema", "");
-    bool is_duet = strncmp(schema, "attnbench.duet/", strlen("attnbench.duet/")) == 0;
-    if (is_duet && strcmp(schema, DUET_SCHEMA) != 0)
-        return error_usage(error, "%.600s: schema \"%.100s\" is of another version of attnbench; known is " DUET_SCHEMA,
-                           name, schema);
-    for (size_t i = (size_t)broken.position; is_duet && i < size; i++) {
-        if (!memchr(" \t\r\n", text[i], 4))
-            return error_usage(error, "%.600s: text after the end of the document", name);
-    }
-    if (!is_duet) {
-        json_decref(*duet);
-        *duet = NULL;
-    }
-    return 0;
-}
-
 static int import_text(struct history *history, const char *text, size_t size, const char *name,
                        struct history_imported *imported, struct error *error)
 {
-    json_t *duet = NULL;
-    int code = parse_duet(text, size, name, &duet, error);
-    if (code == 0 && duet) {
-        code = history_import_duet(history, duet, name, imported, error);
+    json_t *duets;
+    int code = history_read_duets(text, size, name, &duets, &imported->torn, error);
+    if (code == 0 && duets) {
+        code = history_import_duets(history, duets, name, imported, error);
     } else if (code == 0) {
         FILE *lines = fmemopen((char *)text, size, "r");
         if (!lines)
@@ -72,7 +41,7 @@ static int import_text(struct history *history, const char *text, size_t size, c
         code = history_import_journal(history, lines, name, imported, error);
         fclose(lines);
     }
-    json_decref(duet);
+    json_decref(duets);
     return code;
 }
 

@@ -20,7 +20,7 @@ struct history_imported {
     bool torn;             /* the last line was, and is left out */
 };
 
-/* Adds a results file or a duet's file ("-": standard input), all of it or nothing. Bad files are usage errors that
+/* Adds a results file or a file of duets ("-": standard input), all of it or nothing. Bad files are usage errors that
  * name file and line. */
 int history_import(struct history *history, const char *path, struct history_imported *imported, struct error *error);
 
@@ -28,8 +28,15 @@ int history_import(struct history *history, const char *path, struct history_imp
  * held for no longer than that takes. name stands in errors. */
 int history_import_journal(struct history *history, FILE *file, const char *name, struct history_imported *imported,
                            struct error *error);
-int history_import_duet(struct history *history, const json_t *duet, const char *name,
-                        struct history_imported *imported, struct error *error);
+int history_import_duets(struct history *history, const json_t *duets, const char *name,
+                         struct history_imported *imported, struct error *error);
+
+/* Files of duets as an array of documents {"context", "points"}; a document may have the context's fields in itself
+ * instead. *duets NULL: text is none, and the journal's reader tells what is wrong if it is none either. */
+int history_read_duets(const char *text, size_t size, const char *name, json_t **duets, bool *torn,
+                       struct error *error);
+/* Where a line stood in its file: our own field of what was read from lines. */
+#define HISTORY_LINE "@line"
 
 /* Standard error of log(median) of a record, as far as it tells: half of the 95 % interval over 1.96 and over the
  * median; without an interval 1.2533 * 1.4826 * MAD / sqrt(samples) / median, as for a normal distribution (its MAD is

@@ -15,8 +15,8 @@
 
 enum { WHERE = 600 };
 
-/* Fields of ours within the lines that are kept: no file's field begins so. */
-static const char line_field[] = "@line", samples_field[] = "@samples";
+/* A field of ours within the records that are kept: how many samples there were. */
+static const char samples_field[] = "@samples";
 
 struct reading {
     const char *name;
@@ -55,7 +55,7 @@ static int take_line(void *user, const struct results_line *line, struct error *
     struct reading *reading = user;
     char where[WHERE];
     snprintf(where, sizeof where, "%.500s:%lld", reading->name, (long long)line->number);
-    json_object_set_new(line->json, line_field, json_integer(line->number));
+    json_object_set_new(line->json, HISTORY_LINE, json_integer(line->number));
     if (line->is_context) {
         int code = history_check_context(line->json, where, error);
         if (code == 0)
@@ -146,7 +146,7 @@ static int write_record(struct results_writer *writer, const json_t *record, str
     char where[WHERE];
     int64_t run, series = 0;
     snprintf(where, sizeof where, "%.500s:%lld", writer->reading->name,
-             (long long)json_get_int(context, line_field, 0));
+             (long long)json_get_int(context, HISTORY_LINE, 0));
     int code = history_write_run(&writer->common, context, where, &run, error);
     if (code == 0 && timed)
         code = history_write_series(&writer->common, context, record, "", &series, error);

@@ -148,6 +148,13 @@ PY
   refused history import --db h.db pointless.json -- pointless.json points
   sed 's/"kernel": "tiled"/"kernel": 3/' duet.json >nameless.json
   refused history import --db h.db nameless.json -- nameless.json "points[1]" kernel
+  data duet-lines 1 >lines.jsonl
+  sed '3s/"log_ratio": [-0-9.e]*/"log_ratio": "fast"/' lines.jsonl >wordy.jsonl
+  refused history import --db h.db wordy.jsonl -- wordy.jsonl:3: log_ratio
+  sed '2s/^{/{{/' lines.jsonl >braces.jsonl
+  refused history import --db h.db braces.jsonl -- braces.jsonl:2:
+  sed '3s/duet\/1/result\/1/' lines.jsonl >mixed.jsonl
+  refused history import --db h.db mixed.jsonl -- mixed.jsonl:3: attnbench.result/1
   sed 's/duet\/1/duet\/2/' duet.json >version.json
   refused history import --db h.db version.json -- version.json attnbench.duet/2
   head -n 40 duet.json >half.json
@@ -321,6 +328,22 @@ PY
   [ "$(cut -d, -f 17 stdout | sort | xargs)" = "anchor base older base" ] || tell "anchors expected in column 17"
   expect_value "SELECT count(*) FROM ratio WHERE processes = 8 AND standard_error = 0.01 AND verdict = 'pass'" 8
   expect_value "SELECT current FROM ratio WHERE run = 2 LIMIT 1" "build 2"
+}
+
+@test "duets as duet writes them: lines, or a document with the context inside; the kernel is that of side b" {
+  data duet-lines 1 points=3 >lines.jsonl
+  printf '{"schema": "attnb' >>lines.jsonl
+  history import lines.jsonl
+  expect_status 0
+  [[ $err == *"lines.jsonl: the last line is torn"*"lines.jsonl: 3 points added" ]] || tell "3 points expected"
+  python3 -c 'import json
+context, *records = [json.loads(line) for line in open("lines.jsonl").read().splitlines()[:-1]]
+json.dump({"context": context, "points": records}, open("document.json", "w"), indent=2)'
+  history import document.json
+  expect_status 0
+  [[ $err == "document.json: 0 points added; 3 in h.db already" ]] || tell "nothing should be added"
+  expect_value "SELECT group_concat(kernel) FROM (SELECT kernel FROM series ORDER BY kernel)" avx2,avx512,tiled
+  expect_value "SELECT group_concat(DISTINCT anchor) FROM series" anchor.so:naive
 }
 
 @test "list: filters, and figures a program can read" {

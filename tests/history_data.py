@@ -3,7 +3,8 @@
 """Makes what the tests of the history import: the same points run by run, with levels that are known.
 
 history_data.py journal RUN [KEY=VALUE...]    a results file of one run, to standard output
-history_data.py duet RUN [KEY=VALUE...]       a duet's file, likewise
+history_data.py duet RUN [KEY=VALUE...]       a file of a duet, one document, likewise
+history_data.py duet-lines RUN [KEY=VALUE...] the same as a context and a line a point
 
 RUN is the number of the run: its time, its id, its commit and its noise follow from it.
 
@@ -74,10 +75,19 @@ def duet(run, options, draw):
     print(json.dumps({"schema": "attnbench.duet/1", **context(run, options), "points": points}, indent=1))
 
 
+def duet_lines(run, options, draw):
+    print(json.dumps({"schema": "attnbench.context/1", **context(run, options)}))
+    for number in range(int(options.get("points", 2))):
+        here = point(number)
+        print(json.dumps({"schema": "attnbench.duet/1", **here, "kernel": "naive", "a": "anchor.so:naive",
+                          "b": f"build/{run}.so:{here['kernel']}", "status": "ok", "verdict": "equal", "processes": 12,
+                          "log_ratio": math.log(level(number, options, draw)), "se": 0.002, "tau": 0.02}))
+
+
 def main():
     kind, run = sys.argv[1], int(sys.argv[2])
     options = dict(word.split("=", 1) for word in sys.argv[3:])
-    {"journal": journal, "duet": duet}[kind](run, options, random.Random(run))
+    {"journal": journal, "duet": duet, "duet-lines": duet_lines}[kind](run, options, random.Random(run))
 
 
 if __name__ == "__main__":
