@@ -91,24 +91,25 @@ int duet_pairs_make(const struct options *options, const struct topology *topolo
     struct side sides[DUET_SIDES];
     *pairs = (struct duet_pairs){0};
     for (int s = 0; s < DUET_SIDES; s++) {
-        int rc = read_side(options->sides[s], prefixes[s], &sides[s], error);
-        if (rc < 0)
-            return rc;
+        const int code = read_side(options->sides[s], prefixes[s], &sides[s], error);
+        if (code < 0)
+            return code;
     }
-    /* A kernel that is named is the one to plan with; the other side's is met at the same points. */
-    for (int s = DUET_SIDES - 1; s >= 0; s--) {
-        if (!sides[s].kernel)
-            continue;
-        const char *name = intern_format("%s%s", sides[s].prefix, sides[s].kernel);
-        int rc = request_set(options->request, "kernel", name, options->sides[s], error);
-        if (rc < 0)
-            return rc;
-    }
+    /* A kernel that is named is the one to plan with, side A's before side B's; the other side's is met at the same
+     * points. Where none is named, the sweep's are those of side A. */
+    const int named = sides[DUET_A].kernel ? DUET_A : sides[DUET_B].kernel ? DUET_B : DUET_SIDES;
+    const char *prefix = sides[named == DUET_SIDES ? DUET_A : named].prefix;
+    int rc = named == DUET_SIDES
+                 ? 0
+                 : request_set(options->request, "kernel", sides[named].kernel, options->sides[named], error);
+    if (rc < 0)
+        return rc;
+    request_set_kernel_prefix(options->request, *prefix ? prefix : NULL);
     if (!sides[DUET_A].kernel && sides[DUET_B].kernel)
         sides[DUET_A].kernel = sides[DUET_B].kernel;
     if (!sides[DUET_B].kernel && sides[DUET_A].kernel)
         sides[DUET_B].kernel = sides[DUET_A].kernel;
-    int rc = request_plan(options->request, topology, false, &pairs->plan, error);
+    rc = request_plan(options->request, topology, false, &pairs->plan, error);
     if (rc < 0)
         return rc;
     pairs->pairs = calloc(pairs->plan.count + 1, sizeof *pairs->pairs);

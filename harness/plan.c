@@ -297,8 +297,8 @@ static int find_kernels(struct planner *planner, const struct axes *merged)
     int code = 0;
     for (int rule = 0; rule <= ATTN_MATMUL && !code; rule++)
         if (rules & ATTN_BIT(rule))
-            code = kernels_match(&merged->axis[KEY_KERNEL], (enum attn_rule)rule, planner->kernels[rule].names,
-                                 &planner->kernels[rule].count, planner->error);
+            code = kernels_match(&merged->axis[KEY_KERNEL], planner->request->kernel_prefix, (enum attn_rule)rule,
+                                 planner->kernels[rule].names, &planner->kernels[rule].count, planner->error);
     return code;
 }
 

@@ -14,6 +14,7 @@ struct request {
     struct key_values flags;
     struct config config;
     bool has_config;
+    const char *kernel_prefix; /* globs of kernels mean the names behind it, and it is put before them; NULL: none */
 };
 
 /* The values that a sweep takes for one key. rank: which layer they come from; higher layers override lower ones. */
@@ -62,9 +63,10 @@ int axes_variant(const struct axes *merged, const struct value *model, const str
                  struct error *error);
 
 /* The names of the registry's kernels that globs match, each once, in the order of the globs, to kernels (room for the
- * registry); an empty axis: all that do the rule. A glob that matches nothing is an error. */
-int kernels_match(const struct axis *globs, enum attn_rule rule, const char **kernels, size_t *count,
-                  struct error *error);
+ * registry); an empty axis: all that do the rule. prefix: of the names that are meant, or NULL: those without one. A
+ * glob that matches nothing is an error. */
+int kernels_match(const struct axis *globs, const char *prefix, enum attn_rule rule, const char **kernels,
+                  size_t *count, struct error *error);
 size_t registry_count(void);
 
 #endif

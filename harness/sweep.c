@@ -103,33 +103,45 @@ static void add_kernel(const char *kernel, const char **kernels, size_t *count)
     kernels[(*count)++] = kernel;
 }
 
-static int no_kernel(const struct value *glob, struct error *error)
+/* What globs are held against: the name behind the prefix. NULL: the name has another prefix, or none. */
+static const char *bare_name(const char *name, const char *prefix)
+{
+    const size_t length = prefix ? strlen(prefix) : 0;
+    if (prefix && strncmp(name, prefix, length) != 0)
+        return NULL;
+    return strchr(name + length, ':') ? NULL : name + length;
+}
+
+static int no_kernel(const struct value *glob, const char *prefix, struct error *error)
 {
     char shown[QUOTED_BYTES], names[512] = "";
     for (const char *const *name = registry_names(); *name; name++) {
-        size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", *name);
+        const size_t used = strlen(names);
+        const char *bare = bare_name(*name, prefix);
+        if (bare)
+            snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", bare);
     }
     return error_usage(error, "%s: no kernel matches %s (%s)", glob->where, quoted(glob->text, shown), names);
 }
 
-int kernels_match(const struct axis *globs, enum attn_rule rule, const char **kernels, size_t *count,
-                  struct error *error)
+int kernels_match(const struct axis *globs, const char *prefix, enum attn_rule rule, const char **kernels,
+                  size_t *count, struct error *error)
 {
     *count = 0;
     for (const char *const *name = registry_names(); globs->count == 0 && *name; name++)
-        if (registry_is_default(*name) && registry_does(*name, rule))
+        if (bare_name(*name, prefix) && registry_is_default(*name) && registry_does(*name, rule))
             add_kernel(*name, kernels, count);
     for (size_t i = 0; i < globs->count; i++) {
         bool matched = false;
         for (const char *const *name = registry_names(); *name; name++) {
-            if (fnmatch(globs->items[i].text, *name, 0) != 0)
+            const char *bare = bare_name(*name, prefix);
+            if (!bare || fnmatch(globs->items[i].text, bare, 0) != 0)
                 continue;
             matched = true;
             add_kernel(*name, kernels, count);
         }
         if (!matched)
-            return no_kernel(&globs->items[i], error);
+            return no_kernel(&globs->items[i], prefix, error);
     }
     return *count ? 0 : error_usage(error, "no kernel does rule %s", rule_name(rule));
 }
@@ -143,6 +155,11 @@ static const struct value_list *run_wide(const struct request *request, enum key
 const struct value_list *request_plugins(const struct request *request)
 {
     return run_wide(request, KEY_PLUGIN);
+}
+
+void request_set_kernel_prefix(struct request *request, const char *prefix)
+{
+    request->kernel_prefix = prefix;
 }
 
 uint64_t request_seed(const struct request *request)

@@ -56,6 +56,10 @@ bool request_names_sizes(const struct request *request);
 /* A flag set this key. */
 bool request_has(const struct request *request, const char *key);
 
+/* Kernels are those whose names begin with prefix (interned), as foreign_add_library names them; globs mean what stands
+ * behind it. */
+void request_set_kernel_prefix(struct request *request, const char *prefix);
+
 /* --seed, the config's seed, or 1. */
 uint64_t request_seed(const struct request *request);
 
