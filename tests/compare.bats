@@ -246,3 +246,11 @@ if r and n == 3: r['status'], r['reason'] = '$status', 'so'"
     expect_refusal 5 written
   fi
 }
+
+@test "--help names the flags and exit codes" {
+  compare --help
+  expect_status 0
+  expect_out --fail-on --force --format --wide --color "Exit codes:" "no verdict"
+  [ "$(awk 'length > 80' stdout)" = "" ] || tell "too wide"
+  refused compare --frobnicate -- --frobnicate
+}
