@@ -6,22 +6,36 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
 #include "intern.h"
 #include "json_util.h"
+#include "values.h"
 
 enum { POLL_MS = 200, PROCESS_STRIDE = 1000003 };
-static const double pair_seconds = 1, warm_seconds = 0.3, point_timeout_s = 60;
+static const double pair_seconds = 1, warm_share = 0.3, point_timeout_s = 60; /* warm-up: of the seconds of pairs */
 static const double oracle_flops = 4e9; /* of the reference, for each problem: about a second */
+
+static int read_seconds(double *seconds, struct error *error)
+{
+    const char *text = getenv("ATTNBENCH_DUET_SECONDS");
+    *seconds = pair_seconds;
+    int rc = text ? value_duration(text, seconds, error) : 0;
+    return rc < 0 ? error_prefix(error, rc, "ATTNBENCH_DUET_SECONDS") : 0;
+}
 
 int duet_run_create(const struct topology *topology, double tau, struct duet_run *run, struct error *error)
 {
+    double seconds;
+    int rc = read_seconds(&seconds, error);
+    if (rc < 0)
+        return rc;
     *run = (struct duet_run){
         .rule = sequential_rule_for(tau),
-        .seconds = pair_seconds,
-        .warm_s = warm_seconds,
+        .seconds = seconds,
+        .warm_s = warm_share * seconds,
         .timeout_s = point_timeout_s,
         .deadline_ns = INFINITY,
         .seed = 1,

@@ -39,7 +39,8 @@ struct duet_run {
     const volatile sig_atomic_t *interrupts;
 };
 
-/* Seconds of pairs, warm-up, rule for tau. Then set what differs, and release with duet_run_release. */
+/* Seconds of pairs (1, or what ATTNBENCH_DUET_SECONDS says: for trying things out), warm-up, rule for tau. Then set
+ * what differs, and release with duet_run_release. */
 int duet_run_create(const struct topology *topology, double tau, struct duet_run *run, struct error *error);
 void duet_run_release(struct duet_run *run);
 
@@ -57,6 +58,13 @@ int duet_process(struct duet_run *run, const struct duet_pair *pair, json_t **re
  * "p_slower", "p_faster", "log_ratios_cpu", "log_ratios_wall", medians and noise. Never NULL but when out of memory.
  */
 json_t *duet_decide(struct duet_run *run, const struct duet_pair *pair);
+
+/*
+ * More processes for a record of duet_decide, until they are `processes` in all. Its verdict and figures are then those
+ * of a single look at all of them, whose p-values are valid as they stand. -ETIME: run->deadline_ns came before, and
+ * they are as they were. -EIO: a process failed, was wrong, or was interrupted; the status says it.
+ */
+int duet_run_on(struct duet_run *run, const struct duet_pair *pair, json_t *record, size_t processes);
 
 /* Whether a point's verdict rests on CPU time: one thread does everything, so time that others took does not count. */
 bool duet_judges_cpu(const struct point *point);

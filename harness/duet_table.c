@@ -33,17 +33,17 @@ static enum paint paint_of(const char *verdict)
     return PAINT_PLAIN;
 }
 
-/* "-0.42 % [-0.61, -0.20]", or "-" where nothing was measured. */
-static void ratio_text(const json_t *record, char *out, size_t size)
+void duet_ratio_text(const json_t *record, char out[DUET_RATIO_BYTES])
 {
     const double ratio = json_get_number(record, "ratio", NAN);
     const double low = json_get_number(record, "ratio_low", NAN), high = json_get_number(record, "ratio_high", NAN);
     if (!(ratio > 0))
-        snprintf(out, size, "-");
+        snprintf(out, DUET_RATIO_BYTES, "-");
     else if (ratio > 2 || ratio < 0.5)
-        snprintf(out, size, "%.3g x [%.3g, %.3g]", ratio, low, high);
+        snprintf(out, DUET_RATIO_BYTES, "%.3g x [%.3g, %.3g]", ratio, low, high);
     else
-        snprintf(out, size, "%+.2f %% [%+.2f, %+.2f]", 100 * (ratio - 1), 100 * (low - 1), 100 * (high - 1));
+        snprintf(out, DUET_RATIO_BYTES, "%+.2f %% [%+.2f, %+.2f]", 100 * (ratio - 1), 100 * (low - 1),
+                 100 * (high - 1));
 }
 
 static void least_text(const json_t *record, char *out, size_t size)
@@ -57,10 +57,10 @@ static void least_text(const json_t *record, char *out, size_t size)
 
 char *duet_line(const json_t *record)
 {
-    char ratio[96], *text = NULL;
+    char ratio[DUET_RATIO_BYTES], *text = NULL;
     char *sizes = record_sizes(record);
     const char *reason = json_get_string(record, "reason", NULL);
-    ratio_text(record, ratio, sizeof ratio);
+    duet_ratio_text(record, ratio);
     if (asprintf(&text, "%s %s %lld thr  %s  %s%s%s%s%s", json_get_string(record, "kernel", ""),
                  json_get_string(record, "schedule", ""), (long long)json_get_int(record, "threads", 1),
                  sizes ? sizes : "", verdict_of(record), strcmp(ratio, "-") ? "  " : "",
@@ -72,9 +72,9 @@ char *duet_line(const json_t *record)
 
 static void print_row(FILE *file, const json_t *record, const struct output_style *style)
 {
-    char ratio[96], least[32];
+    char ratio[DUET_RATIO_BYTES], least[32];
     const char *verdict = verdict_of(record), *reason = json_get_string(record, "reason", NULL);
-    ratio_text(record, ratio, sizeof ratio);
+    duet_ratio_text(record, ratio);
     least_text(record, least, sizeof least);
     fprintf(file, "%-12s %-8s %3lld  %s%-12s%s %-26s %2lld  %-4s %s\n", json_get_string(record, "kernel", ""),
             json_get_string(record, "schedule", ""), (long long)json_get_int(record, "threads", 1),

@@ -126,6 +126,8 @@ static const char *noise_reason(const struct duet_run *run, const json_t *record
     const bool cpu = strcmp(json_get_string(record, "judged_by", "wall"), "cpu") == 0;
     const double wall_over_cpu = typical(record, "wall_over_cpu"), switches = typical(record, "switches_per_s");
     const double steal = typical(record, "steal_share"), drift = typical(record, "clock_drift");
+    if (verdict->decision == SEQUENTIAL_GO_ON || verdict->decision == SEQUENTIAL_INCONCLUSIVE)
+        return NULL;
     if (!cpu && wall_over_cpu > noisy_wall_over_cpu)
         return intern_format("noisy: wall time is %.2f times the CPU time", wall_over_cpu);
     if (!cpu && switches > noisy_switches_per_s)
@@ -196,6 +198,14 @@ static bool look(const struct duet_run *run, const json_t *record, struct sequen
     return rc == 0;
 }
 
+static void set_verdict(json_t *record, const struct sequential_verdict *verdict, const char *noise)
+{
+    const enum sequential_decision said = noise ? SEQUENTIAL_INCONCLUSIVE : verdict->decision;
+    set_figures(record, verdict);
+    set_status(record, "ok", noise);
+    json_object_set_new(record, "verdict", json_string(sequential_decision_name(said)));
+}
+
 static bool is_look(const struct sequential_rule *rule, size_t processes)
 {
     for (size_t l = 0; l < rule->look_count; l++)
@@ -223,16 +233,31 @@ json_t *duet_decide(struct duet_run *run, const struct duet_pair *pair)
             set_status(record, "failed", "the ratios of its times are no numbers");
             return record;
         }
-        const char *noise = verdict.decision == SEQUENTIAL_GO_ON || verdict.decision == SEQUENTIAL_INCONCLUSIVE
-                                ? NULL
-                                : noise_reason(run, record, &verdict);
+        const char *noise = noise_reason(run, record, &verdict);
         if (processes < most && (verdict.decision == SEQUENTIAL_GO_ON || noise))
             continue; /* what is noisy is extended, and only at the end given up */
-        set_figures(record, &verdict);
-        set_status(record, "ok", noise);
-        const enum sequential_decision said = noise ? SEQUENTIAL_INCONCLUSIVE : verdict.decision;
-        json_object_set_new(record, "verdict", json_string(sequential_decision_name(said)));
+        set_verdict(record, &verdict, noise);
         return record;
     }
     return record;
+}
+
+int duet_run_on(struct duet_run *run, const struct duet_pair *pair, json_t *record, size_t processes)
+{
+    struct sequential_verdict verdict;
+    const size_t exactly = run->exactly;
+    for (size_t have = json_array_size(json_object_get(record, "log_ratios_wall")); have < processes; have++) {
+        if (clock_ns() > run->deadline_ns)
+            return -ETIME;
+        if (!add_process(run, pair, record))
+            return -EIO;
+    }
+    run->exactly = processes;
+    const bool looked = look(run, record, &verdict);
+    run->exactly = exactly;
+    if (looked)
+        set_verdict(record, &verdict, noise_reason(run, record, &verdict));
+    else
+        set_status(record, "failed", "the ratios of its times are no numbers");
+    return looked ? 0 : -EIO;
 }
