@@ -73,6 +73,25 @@ static int plan_workspace(struct member *member, const struct team *team, enum m
     return 0;
 }
 
+/* A plan that no schedule can follow is the kernel's fault, and is told before one tries. */
+static int check_plan(const struct member *member, struct error *error)
+{
+    const struct attn_plan *plan = &member->plan;
+    const char *name = member->kernel->name;
+    const int64_t grains[] = {plan->q_grain, plan->k_grain, plan->head_grain};
+    const int most = 1 + (int)(sizeof plan->items / sizeof *plan->items);
+    if (plan->phases < 1 || plan->phases > most)
+        return error_usage(error, "kernel %s plans %d phases; 1 to %d can be", name, plan->phases, most);
+    for (size_t g = 0; g < sizeof grains / sizeof *grains; g++)
+        if (grains[g] < 1)
+            return error_usage(error, "kernel %s plans a grain of %lld; at least 1 can be", name, (long long)grains[g]);
+    for (int phase = 0; phase < plan->phases - 1; phase++)
+        if (plan->items[phase] < 0)
+            return error_usage(error, "kernel %s plans %lld items in phase %d", name, (long long)plan->items[phase],
+                               phase);
+    return 0;
+}
+
 /* A kernel that does its problem whole; kernel, schedule, problem, threads and busy_ns are set. */
 static int open_whole(struct member *member, const struct attn_tensor *param, const struct team *team,
                       enum memory_kind kind, struct error *error)
@@ -92,7 +111,8 @@ static int open_whole(struct member *member, const struct attn_tensor *param, co
         rc = member->kernel->plan(&planned, team->threads, member->state, &member->plan);
     if (rc < 0)
         return error_system(error, -rc, "kernel %s could not plan", member->kernel->name);
-    return plan_workspace(member, team, kind, error);
+    rc = check_plan(member, error);
+    return rc < 0 ? rc : plan_workspace(member, team, kind, error);
 }
 
 /* Attention runs under the schedule of the point; the steps around it as auto would, or as serially as it. */
