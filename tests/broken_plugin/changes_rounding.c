@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * changes_rounding: leaves rounding towards zero.
+ */
+#include <fenv.h>
+
+#include "sound.h"
+
+static int run(const struct attn_problem *problem, const struct attn_args *args, const struct attn_span *span,
+               int32_t phase, void *state, void *scratch)
+{
+    fesetround(FE_TOWARDZERO);
+    return sound_run(problem, args, span, phase, state, scratch);
+}
+
+const struct attn_kernel *const *attn_kernels(uint32_t *abi)
+{
+    return sound_table(sound_kernel("changes_rounding", "leaves another rounding mode", run), abi);
+}

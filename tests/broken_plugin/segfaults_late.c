@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * segfaults_late: goes well for a hundred spans, and then dies: while it is timed.
+ */
+#include "sound.h"
+
+static int run(const struct attn_problem *problem, const struct attn_args *args, const struct attn_span *span,
+               int32_t phase, void *state, void *scratch)
+{
+    static _Atomic int spans;
+    volatile int *volatile nowhere = NULL;
+    if (++spans == 100)
+        *nowhere = 1;
+    return sound_run(problem, args, span, phase, state, scratch);
+}
+
+const struct attn_kernel *const *attn_kernels(uint32_t *abi)
+{
+    return sound_table(sound_kernel("segfaults_late", "stores through a null pointer in its hundredth span", run), abi);
+}
