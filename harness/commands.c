@@ -20,6 +20,7 @@ const struct command commands[] = {
     {"export", "results as csv, json, jsonl, markdown, or for other tools", command_export},
     {"merge", "results files of several machines as one", command_merge},
     {"history", "results over time in SQLite: import, list, change points", command_history},
+    {"selftest-gate", "how often gate is wrong on a machine, from what prove-gate recorded", command_selftest_gate},
 };
 const size_t command_count = sizeof commands / sizeof commands[0];
 

@@ -57,10 +57,10 @@ static json_t *side_json(const struct duet_pair *pair, enum duet_side side)
 static json_t *duet_request(struct duet_run *run, const struct duet_pair *pair)
 {
     const struct point *point = pair->point;
+    const uint64_t seed = run->seed + PROCESS_STRIDE * ++run->processes;
     return json_pack("{s:s,s:o,s:s,s:s,s:[o,o],s:f,s:f,s:I}", "op", "duet", "spec", spec_to_json(&point->spec), "cache",
                      cache_name(point->cache), "schedule", point->schedule_requested, "sides", side_json(pair, DUET_A),
-                     side_json(pair, DUET_B), "seconds", run->seconds, "warm_s", run->warm_s, "seed",
-                     (json_int_t)(run->seed + PROCESS_STRIDE * ++run->processes));
+                     side_json(pair, DUET_B), "seconds", run->seconds, "warm_s", run->warm_s, "seed", (json_int_t)seed);
 }
 
 static json_t *problem_request(const struct duet_pair *pair, const char *op)

@@ -114,7 +114,8 @@ static const struct attn_args *args_of(struct duet *duet, int side)
     if (rotation->count == 1)
         return &duet->args[side ^ (int)duet->swapped];
     const struct attn_args *args = &rotation->args[rotation->next];
-    rotation->next = (rotation->next + 1) % rotation->count;
+    if (++rotation->next == rotation->count)
+        rotation->next = 0;
     return args;
 }
 

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * attnbench selftest-gate: the error rates of gate on a machine, from what scripts/prove-gate recorded there.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arguments.h"
+#include "binomial.h"
+#include "commands.h"
+#include "output.h"
+#include "proof.h"
+#include "values.h"
+
+static const char help[] =
+    "Usage: attnbench selftest-gate [--verdicts N] FILE...\n"
+    "\n"
+    "How often gate's rule is wrong on a machine, and how often it can't tell: from files that\n"
+    "scripts/prove-gate recorded there. Replayed figures draw blocks of recorded processes of\n"
+    "identical code, add a slowdown, and apply the rule; live ones are verdicts as gate gave them.\n"
+    "\n"
+    "  --verdicts N  verdicts replayed for each line (100000)\n"
+    "  --help        this text\n"
+    "\n"
+    "Exit codes: 0 every bar is met, 1 one is not, 2 usage or bad file, 4 too little was recorded.\n";
+
+enum { FLAG_VERDICTS = ARGUMENTS_LONG_ONLY, FLAG_HELP, VERDICTS = 100000, LEAST_RECORDED = 1000, LEAST_LIVE = 60 };
+
+/* What STATISTICS asks of a line: rates of slower (at least or at most) and of inconclusive, same at most. */
+static const struct bar {
+    double tau, effect;
+    double slower_least, slower_most, same_most, inconclusive_most; /* NAN: not asked */
+} bars[] = {
+    {0.02, 0, NAN, 0.001, NAN, 0.05},    {0.02, 0.01, NAN, NAN, NAN, NAN}, {0.02, 0.02, 0.99, NAN, 0.01, 0.05},
+    {0.02, 0.05, 0.99, NAN, 0.01, 0.05}, {0.01, 0, NAN, 0.001, NAN, 0.05}, {0.01, 0.01, 0.85, NAN, 0.01, NAN},
+};
+
+static double share(uint64_t k, uint64_t n)
+{
+    return n ? (double)k / (double)n : NAN;
+}
+
+/* "12.3 % [11.9, 12.8]": exact 95 % bounds. */
+static const char *share_text(uint64_t k, uint64_t n, char *out, size_t size)
+{
+    double low = 0, high = 1;
+    binomial_interval((int64_t)k, (int64_t)n, 0.95, &low, &high);
+    snprintf(out, size, "%.4g %% [%.4g, %.4g]", 100 * share(k, n), 100 * low, 100 * high);
+    return out;
+}
+
+static bool meets(const struct bar *bar, const struct proof_rates *rates)
+{
+    const double slower = share(rates->slower, rates->verdicts), same = share(rates->same, rates->verdicts);
+    const double open = share(rates->inconclusive, rates->verdicts);
+    return !(slower < bar->slower_least) && !(slower > bar->slower_most) && !(same > bar->same_most) &&
+           !(open > bar->inconclusive_most);
+}
+
+static double deviation(const double *values, size_t n)
+{
+    double mean = 0, squares = 0;
+    for (size_t i = 0; i < n; i++)
+        mean += values[i] / (double)n;
+    for (size_t i = 0; i < n; i++)
+        squares += (values[i] - mean) * (values[i] - mean);
+    return n > 1 ? sqrt(squares / (double)(n - 1)) : NAN;
+}
+
+static int print_replayed(const struct proof_series *series, int by_cpu, uint64_t verdicts, bool *met,
+                          struct error *error)
+{
+    printf("| tau | true slowdown | slower | passed | inconclusive | processes | bar |\n| --- | --- | --- | --- | --- "
+           "| --- | --- |\n");
+    for (size_t b = 0; b < sizeof bars / sizeof *bars; b++) {
+        char slower[64], same[64], open[64];
+        struct proof_rates rates;
+        int rc = proof_replay(series, by_cpu, bars[b].tau, bars[b].effect, verdicts, &rates, error);
+        if (rc < 0)
+            return rc;
+        const bool asked = !isnan(bars[b].slower_least) || !isnan(bars[b].slower_most), ok = meets(&bars[b], &rates);
+        *met &= ok;
+        printf("| %g %% | %g %% | %s | %s | %s | %.1f | %s |\n", 100 * bars[b].tau, 100 * bars[b].effect,
+               share_text(rates.slower, rates.verdicts, slower, sizeof slower),
+               share_text(rates.same, rates.verdicts, same, sizeof same),
+               share_text(rates.inconclusive, rates.verdicts, open, sizeof open), rates.mean_processes,
+               !asked ? "-"
+               : ok   ? "met"
+                      : "**missed**");
+    }
+    return 0;
+}
+
+static void print_live(const struct proof_series *series)
+{
+    if (series->live_count == 0) {
+        printf("\nNo live verdicts.\n");
+        return;
+    }
+    printf(
+        "\nLive verdicts (tau 2 %%):\n\n| planted | verdicts | slower | passed | inconclusive | processes |\n| --- | "
+        "--- | --- | --- | --- | --- |\n");
+    for (size_t e = 0; e < series->live_count; e++) {
+        const struct proof_counts *live = &series->live[e];
+        char slower[64], same[64], open[64];
+        const uint64_t passed = live->by_verdict[SEQUENTIAL_SAME] + live->by_verdict[SEQUENTIAL_FASTER];
+        printf("| %g %% | %llu | %s | %s | %s | %.1f |\n", 100 * live->effect, (unsigned long long)live->verdicts,
+               share_text(live->by_verdict[SEQUENTIAL_SLOWER], live->verdicts, slower, sizeof slower),
+               share_text(passed, live->verdicts, same, sizeof same),
+               share_text(live->by_verdict[SEQUENTIAL_INCONCLUSIVE], live->verdicts, open, sizeof open),
+               share(live->processes, live->verdicts));
+    }
+}
+
+static int print_series(const struct proof_series *series, uint64_t verdicts, bool *met, bool *enough,
+                        struct error *error)
+{
+    printf("\n## %s, %s\n\n%zu log-ratios of identical code; standard deviation %.3f %% by CPU time, %.3f %% by wall "
+           "time.\n",
+           series->workload, series->load, series->count, 100 * deviation(series->cpu, series->count),
+           100 * deviation(series->wall, series->count));
+    for (size_t i = 0; i < series->size_count; i++)
+        printf("The planted %g %% measures %+.2f %% [%+.2f, %+.2f].\n", 100 * series->sizes[i].effect,
+               100 * (series->sizes[i].ratio - 1), 100 * (series->sizes[i].low - 1), 100 * (series->sizes[i].high - 1));
+    if (series->failed)
+        printf("%llu batches or verdicts failed.\n", (unsigned long long)series->failed);
+    uint64_t live = 0;
+    for (size_t e = 0; e < series->live_count; e++)
+        live += series->live[e].verdicts;
+    *enough &= series->count >= LEAST_RECORDED && live >= LEAST_LIVE && series->failed == 0;
+    if (series->count < 2) {
+        printf("Too few to replay.\n");
+    } else {
+        printf("\nReplayed, judged by CPU time (one thread), %llu verdicts a line:\n\n", (unsigned long long)verdicts);
+        int rc = print_replayed(series, true, verdicts, met, error);
+        bool ignored = true; /* under load wall time is not judged: its figures are for the record */
+        if (rc == 0) {
+            printf("\nReplayed, judged by wall time:\n\n");
+            rc = print_replayed(series, false, verdicts, strcmp(series->load, "quiet") == 0 ? met : &ignored, error);
+        }
+        if (rc < 0)
+            return rc;
+    }
+    print_live(series);
+    return 0;
+}
+
+static int parse(int argc, char **argv, uint64_t *verdicts, bool *wants_help, struct error *error)
+{
+    static const struct option long_flags[] = {
+        {"verdicts", required_argument, NULL, FLAG_VERDICTS}, {"help", no_argument, NULL, FLAG_HELP}, {0}};
+    struct arguments arguments = {argc, argv, ":h", long_flags};
+    const char *value;
+    int flag = arguments_next(&arguments, true, &value, error);
+    for (; flag > 0; flag = arguments_next(&arguments, false, &value, error)) {
+        int64_t number;
+        *wants_help |= flag == FLAG_HELP || flag == 'h';
+        if (flag != FLAG_VERDICTS)
+            continue;
+        int code = value_size(value, &number, error);
+        if (code == 0 && number < 1)
+            code = error_usage(error, "'0' is less than 1");
+        if (code)
+            return error_prefix(error, code, "--verdicts");
+        *verdicts = (uint64_t)number;
+    }
+    if (flag == 0 && !*wants_help && optind == argc)
+        return error_usage(error, "which files? (scripts/prove-gate records them)");
+    return flag;
+}
+
+int command_selftest_gate(int argc, char **argv, struct error *error)
+{
+    uint64_t verdicts = VERDICTS;
+    bool wants_help = false, met = true, enough = true;
+    struct proof proof = {0};
+    int rc = parse(argc, argv, &verdicts, &wants_help, error);
+    if (rc == 0 && wants_help)
+        fputs(help, stdout);
+    for (int a = optind; a < argc && rc == 0 && !wants_help; a++)
+        rc = proof_read(argv[a], &proof, error);
+    if (rc == 0 && !wants_help) {
+        printf("# How often gate is wrong\n\n%s%s\n", proof.machine ? proof.machine : "no context tells the machine",
+               proof.mixed ? " (and others: these figures mix machines)" : "");
+        for (size_t s = 0; s < proof.count && rc == 0; s++)
+            rc = print_series(&proof.series[s], verdicts, &met, &enough, error);
+    }
+    proof_release(&proof);
+    if (rc == 0)
+        rc = output_flush(stdout, "rates", error);
+    return rc < 0 || wants_help ? rc : !enough ? EXIT_INCONCLUSIVE : met ? EXIT_OK : EXIT_WRONG;
+}
