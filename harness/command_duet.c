@@ -48,9 +48,12 @@ static int compare(struct duet_session *session, struct error *error)
 {
     const size_t repeats = (size_t)session->options.repeats, count = session->pairs.count * repeats;
     int rc = 0;
-    for (size_t v = 0; v < count && rc == 0 && !duet_session_interrupted(); v++)
-        rc = duet_session_note(session, v, count, duet_session_judge(session, &session->pairs.pairs[v / repeats]),
-                               error);
+    for (size_t v = 0; v < count && rc == 0 && !duet_session_interrupted(); v++) {
+        json_t *record = duet_session_judge(session, &session->pairs.pairs[v / repeats]);
+        json_array_append_new(session->records, record);
+        duet_session_tell(session, v, count, record);
+        rc = duet_session_write(session, record, error);
+    }
     if (rc == 0)
         rc = show(session, error);
     return rc == 0 ? exit_code(session->records) : rc;

@@ -14,6 +14,7 @@ const struct command commands[] = {
     {"doctor", "what about this machine will disturb a measurement; how to mend it", command_doctor},
     {"peak", "measured ceilings: FLOP/s per ISA, GB/s per memory level, latencies", command_peak},
     {"duet", "two kernels, or the kernels of two builds, interleaved: a verdict", command_duet},
+    {"gate", "duet over a config, with a verdict for CI by its exit code", command_gate},
     {"show", "a results file as the table that run printed; one point whole", command_show},
     {"compare", "two results files, point by point, with intervals; never a verdict", command_compare},
     {"report", "one self-contained HTML page from results files", command_report},

@@ -28,6 +28,7 @@ int command_topo(int argc, char **argv, struct error *error);
 int command_doctor(int argc, char **argv, struct error *error);
 int command_peak(int argc, char **argv, struct error *error);
 int command_duet(int argc, char **argv, struct error *error);
+int command_gate(int argc, char **argv, struct error *error);
 int command_selftest_gate(int argc, char **argv, struct error *error);
 int command_show(int argc, char **argv, struct error *error);
 int command_compare(int argc, char **argv, struct error *error);

@@ -114,14 +114,17 @@ json_t *duet_session_judge(struct duet_session *session, const struct duet_pair 
     return record;
 }
 
-int duet_session_note(struct duet_session *session, size_t index, size_t count, json_t *record, struct error *error)
+void duet_session_tell(const struct duet_session *session, size_t index, size_t count, const json_t *record)
 {
-    if (!session->options.quiet) {
-        char *line = duet_line(record);
-        fprintf(stderr, "[%zu/%zu] %s\n", index + 1, count, line ? line : "");
-        free(line);
-    }
-    json_array_append_new(session->records, record);
+    if (session->options.quiet)
+        return;
+    char *line = duet_line(record);
+    fprintf(stderr, "[%zu/%zu] %s\n", index + 1, count, line ? line : "");
+    free(line);
+}
+
+int duet_session_write(struct duet_session *session, const json_t *record, struct error *error)
+{
     return session->journal ? journal_append(session->journal, record, error) : 0;
 }
 

@@ -15,7 +15,7 @@ struct duet_session {
     struct duet_run run;
     struct journal *journal; /* NULL: none was asked for */
     json_t *context;
-    json_t *records; /* array: of every pair that was noted */
+    json_t *records; /* array, to be filled: of every pair in turn */
 };
 
 /* The command line of "duet" or "gate". *done: help was printed. Then, whatever came of it, duet_session_end. */
@@ -32,8 +32,10 @@ bool duet_session_interrupted(void);
 /* The record of a pair: duet_decide's, or why it is skipped. The caller's. */
 json_t *duet_session_judge(struct duet_session *session, const struct duet_pair *pair);
 
-/* Keeps a record: told on stderr as number `index` of `count`, added to the records and to the journal. Steals it. */
-int duet_session_note(struct duet_session *session, size_t index, size_t count, json_t *record, struct error *error);
+/* Tells a record on stderr as number `index` of `count`, from 0. */
+void duet_session_tell(const struct duet_session *session, size_t index, size_t count, const json_t *record);
+/* Appends it to the journal, if there is one. */
+int duet_session_write(struct duet_session *session, const json_t *record, struct error *error);
 
 /* {"schema", "context", "points"}: what -o json prints. */
 json_t *duet_session_document(const struct duet_session *session);

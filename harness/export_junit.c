@@ -12,50 +12,15 @@
 #include "record_key.h"
 #include "record_name.h"
 #include "record_text.h"
-
-/* U+FFFE and U+FFFF, as UTF-8: not even references to them may stand in XML 1.0. */
-static bool is_noncharacter(const char *text)
-{
-    return text[0] == '\xEF' && text[1] == '\xBF' && (text[2] == '\xBE' || text[2] == '\xBF');
-}
-
-/* Text for a value in quotes. What XML 1.0 can't hold becomes '?'; line ends survive only as references. */
-static void put_text(FILE *file, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '&')
-            fputs("&amp;", file);
-        else if (*text == '<')
-            fputs("&lt;", file);
-        else if (*text == '>')
-            fputs("&gt;", file);
-        else if (*text == '"')
-            fputs("&quot;", file);
-        else if (strchr("\t\n\r", *text))
-            fprintf(file, "&#%d;", *text);
-        else if ((unsigned char)*text < ' ')
-            fputc('?', file);
-        else if (is_noncharacter(text))
-            text += 2, fputc('?', file);
-        else
-            fputc(*text, file);
-    }
-}
-
-static void put_attribute(FILE *file, const char *name, const char *value)
-{
-    fprintf(file, " %s=\"", name);
-    put_text(file, value);
-    fputc('"', file);
-}
+#include "xml_text.h"
 
 static void put_property(FILE *file, const char *name, const json_t *value)
 {
     if (!json_is_string(value))
         return;
     fputs("   <property", file);
-    put_attribute(file, "name", name);
-    put_attribute(file, "value", json_string_value(value));
+    xml_put_attribute(file, "name", name);
+    xml_put_attribute(file, "value", json_string_value(value));
     fputs("/>\n", file);
 }
 
@@ -103,8 +68,8 @@ static void put_outcome(FILE *file, const json_t *record)
     }
     fprintf(file, "   <%s", status == RECORD_SKIPPED ? "skipped" : "failure");
     if (status != RECORD_SKIPPED)
-        put_attribute(file, "type", record_status_name(status));
-    put_attribute(file, "message", reason);
+        xml_put_attribute(file, "type", record_status_name(status));
+    xml_put_attribute(file, "message", reason);
     fputs("/>\n", file);
 }
 
@@ -118,8 +83,8 @@ static void put_case(FILE *file, const json_t *record, const json_t *name)
 {
     char *problem = record_problem_name(record);
     fputs("  <testcase", file);
-    put_attribute(file, "classname", problem);
-    put_attribute(file, "name", case_name(name, problem));
+    xml_put_attribute(file, "classname", problem);
+    xml_put_attribute(file, "name", case_name(name, problem));
     fprintf(file, " time=\"%.9f\">\n", seconds_of(record));
     put_outcome(file, record);
     fputs("  </testcase>\n", file);
@@ -151,11 +116,11 @@ static void put_suite(FILE *file, const struct machine *machine, const struct ca
     const json_t *context = json_array_get(machine->contexts, 0);
     char timestamp[20]; /* to the second: xs:dateTime without a zone */
     fputs(" <testsuite", file);
-    put_attribute(file, "name", "attnbench");
+    xml_put_attribute(file, "name", "attnbench");
     put_counts(file, machine->records);
     snprintf(timestamp, sizeof timestamp, "%s", json_get_string(context, "time_utc", "1970-01-01T00:00:00"));
-    put_attribute(file, "timestamp", timestamp);
-    put_attribute(file, "hostname", json_get_string(context, "host", "unknown"));
+    xml_put_attribute(file, "timestamp", timestamp);
+    xml_put_attribute(file, "hostname", json_get_string(context, "host", "unknown"));
     fputs(">\n  <properties>\n", file);
     for (size_t i = 0; i < sizeof properties / sizeof properties[0]; i++)
         put_property(file, properties[i], json_object_get(context, properties[i]));
@@ -170,7 +135,7 @@ void export_junit(FILE *file, const json_t *contexts, const json_t *records)
     json_t *latest = record_latest(contexts, records), *names = record_names(contexts, latest);
     struct machine *machines = machines_split(contexts, latest, &count);
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites", file);
-    put_attribute(file, "name", "attnbench");
+    xml_put_attribute(file, "name", "attnbench");
     put_counts(file, latest);
     fputs(">\n", file);
     for (size_t i = 0; i < count; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The flags of `run` and `verify` by argp: those of keys.h, which go into the request, and those of the commands
- * themselves; see options.h.
+ * The flags of commands by argp: those of keys.h, which go into the request, and those of the commands themselves; see
+ * options.h.
  */
 #include "options.h"
 
@@ -41,9 +41,13 @@ static const struct command_words {
      "flags: "
      "--config ci.\vExit codes: 0 any verdict, 1 a wrong result or failure, 4 inconclusive.",
      "ci"},
-    {COMMAND_GATE, "gate", "BASE.so NEW.so [MODEL ...]",
-     "Compare the kernels of two builds over a config, with a verdict for CI. Without flags: --config ci.\v"
-     "Exit codes: 0 no regression, 1 a wrong result or failure, 3 regression, 4 inconclusive or not comparable.",
+    {COMMAND_GATE, "gate", "BASE.so [NEW.so] [MODEL ...]",
+     "Compare the kernels of two builds over a config, with a verdict for CI. NEW left out: the libattnkernels.so "
+     "beside "
+     "the program (make kernels builds it). Without flags: --config ci.\v"
+     "Exit codes: 0 no regression, 1 a wrong result or failure, 3 regression confirmed, 4 inconclusive, too noisy, out "
+     "of "
+     "time or not comparable.",
      "ci"},
 };
 
@@ -67,6 +71,9 @@ enum flag_code {
     FLAG_REPEAT,
     FLAG_ONE_SIDED,
     FLAG_LABEL,
+    FLAG_JSON,
+    FLAG_MARKDOWN,
+    FLAG_JUNIT,
     FLAG_KEYS
 };
 
@@ -92,6 +99,9 @@ static const struct own_flag {
      COMMAND_DUET},
     {{"label", FLAG_LABEL, "TEXT", 0, "Goes into every record: what was special about this run", GROUP_OUTPUT},
      COMMAND_DUET},
+    {{"json", FLAG_JSON, "FILE", 0, "The verdict and all points as JSON", GROUP_OUTPUT}, COMMAND_GATE},
+    {{"markdown", FLAG_MARKDOWN, "FILE", 0, "What changed, for a job's summary", GROUP_OUTPUT}, COMMAND_GATE},
+    {{"junit", FLAG_JUNIT, "FILE", 0, "A test a point, as JUnit's XML", GROUP_OUTPUT}, COMMAND_GATE},
     {{"resume", FLAG_RESUME, "FILE", 0, "Go on with an interrupted run: finished points are kept", GROUP_OUTPUT},
      COMMAND_RUN},
     {{"retry-failed", FLAG_RETRY_FAILED, NULL, 0, "With --resume: measure failed points again", GROUP_OUTPUT},
@@ -199,6 +209,18 @@ static int add_model(struct parsing *parsing, const char *name)
     return request_set(parsing->options->request, "model", parsing->models, "model", parsing->error);
 }
 
+/* The sides of a comparison come first. gate's second may be left out: it is known by its name. */
+static int add_argument(struct parsing *parsing, char *argument)
+{
+    struct options *options = parsing->options;
+    const bool is_pair = parsing->command & COMMAND_PAIRS;
+    const int side = options->sides[0] ? 1 : 0;
+    if (!is_pair || options->sides[side] || (side == 1 && parsing->command == COMMAND_GATE && !strstr(argument, ".so")))
+        return add_model(parsing, argument);
+    options->sides[side] = argument;
+    return 0;
+}
+
 static int set_own(struct parsing *parsing, int flag, char *argument)
 {
     struct options *options = parsing->options;
@@ -258,13 +280,17 @@ static int set_own(struct parsing *parsing, int flag, char *argument)
         return 0;
     case FLAG_TAU:
         return set_tau(options, argument, parsing->error);
+    case FLAG_JSON:
+        options->json = argument;
+        return 0;
+    case FLAG_MARKDOWN:
+        options->markdown = argument;
+        return 0;
+    case FLAG_JUNIT:
+        options->junit = argument;
+        return 0;
     default:
-        for (int side = 0; side < 2 && (parsing->command & COMMAND_PAIRS); side++)
-            if (!options->sides[side]) {
-                options->sides[side] = argument;
-                return 0;
-            }
-        return add_model(parsing, argument);
+        return add_argument(parsing, argument);
     }
 }
 
@@ -344,7 +370,7 @@ static int parse(const struct command_words *words, int argc, char **argv, struc
     options->request_is_default = !options->config_name && !request_names_problem(options->request);
     if (options->retry_failed && !options->resume)
         return error_usage(parsing->error, "--retry-failed: needs --resume FILE");
-    if ((words->command & COMMAND_PAIRS) && !options->sides[1])
+    if ((words->command & COMMAND_PAIRS) && !options->sides[words->command == COMMAND_DUET])
         return error_usage(parsing->error, "what is to be compared? (attnbench %s %s)", words->name, words->arguments);
     return words->config && options->request_is_default
                ? request_load_config(options->request, words->config, parsing->error)

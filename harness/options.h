@@ -29,12 +29,13 @@ struct options {
     const char *dump_dir;      /* verify --dump DIR */
     int64_t cases;             /* verify --cases N: how many seeded problems; -1: default */
     enum color_mode color;
-    const char *sides[2]; /* duet A B, gate BASE NEW: what is compared; NULL: not given */
+    const char *sides[2]; /* duet A B, gate BASE NEW: what is compared; NULL: not given (gate's NEW alone may be) */
     double tau;           /* --tau, a share */
     int64_t processes;    /* duet --processes: exactly so many, whatever they tell; 0: until a verdict */
     int64_t repeats;      /* duet --repeat: verdicts a point, each from processes of its own */
     bool one_sided;       /* duet --one-sided: the stop rule of gate */
     const char *label;    /* duet --label: goes into the records; NULL: none */
+    const char *json, *markdown, *junit; /* gate: files to write, or NULL */
 };
 
 /* command: "run", "verify", "duet" or "gate". --help is printed to stdout and sets *done. Errors name the flag and the

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From many verdicts of duet to the one of a CI job. Each point stops by the one-sided rule of sequential.h. Those that
+ * it calls changed are suspects: they run on to the last look, so that their p-values are those of a fixed number of
+ * processes; Benjamini-Hochberg over all points says which of them are flagged; and a change counts if fresh processes
+ * confirm it. Pairs of identical code, the controls, say whether the machine lets such a verdict stand at all.
+ *
+ * A record is duet_decide's. What is added to it: "suspected" slower | faster; "p_fixed", its p-value in that direction
+ * over the last look's processes; "p_adjusted" and "flagged"; "confirmation" {processes, ratio, ratio_low, ratio_high,
+ * p, status, reason}; "outcome", one of gate_outcome_name, and "note", why it is no other one (null: nothing to say).
+ */
+#ifndef HARNESS_GATE_H
+#define HARNESS_GATE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "error.h"
+
+enum gate_outcome {
+    GATE_WRONG,
+    GATE_FAILED,
+    GATE_REGRESSION,
+    GATE_INCONCLUSIVE,
+    GATE_UNREACHED,
+    GATE_IMPROVEMENT,
+    GATE_SAME,
+    GATE_SKIPPED,
+    GATE_OUTCOMES
+};
+const char *gate_outcome_name(enum gate_outcome outcome);
+/* As gate_conclude has put it down. */
+enum gate_outcome gate_outcome(const json_t *record);
+
+/* The share of false alarms among the flagged; the p-value that fresh processes must stay below, and how many they are:
+ * two signs of twelve may be against a change. */
+#define GATE_FALSE_DISCOVERY_RATE 0.05
+#define GATE_CONFIRMING_P 0.01
+enum { GATE_CONFIRMING_PROCESSES = 12 };
+
+/* "slower", "faster", or NULL: what a record says of itself; noted in it. */
+const char *gate_suspect(json_t *record);
+/* After a suspect has run on. */
+void gate_note_fixed(json_t *record);
+
+/* Flags suspects, slower and faster ones each among all points that were judged. Returns how many are flagged, or
+ * -ENOMEM. */
+long gate_flag(json_t *records);
+bool gate_is_flagged(const json_t *record, const char *suspicion);
+
+/* Puts down what fresh processes said: another record of the same pair. */
+void gate_note_confirmation(json_t *record, const json_t *again);
+
+/* A control: {"class", "kernel", "first": record, "again": record of a repetition or null}. */
+bool gate_control_alarms(const json_t *control);
+
+struct gate_result {
+    size_t counts[GATE_OUTCOMES];
+    bool tainted; /* a control alarmed twice: no change of this run counts */
+    enum exit_code exit_code;
+};
+/* Puts "outcome" and "note" into every record. controls: array. */
+void gate_conclude(json_t *records, const json_t *controls, struct gate_result *result);
+
+/* The records in the order in which a reader wants them: by outcome as enumerated, the greatest change first. A new
+ * array that shares them. */
+json_t *gate_worst_first(const json_t *records);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Verdicts of points, flagged, confirmed, and the exit code; see gate.h. Nothing here measures.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate.h"
+#include "json_util.h"
+#include "many_tests.h"
+
+static const char *const outcome_names[GATE_OUTCOMES] = {"wrong",     "failed",      "regression", "inconclusive",
+                                                         "unreached", "improvement", "same",       "skipped"};
+
+const char *gate_outcome_name(enum gate_outcome outcome)
+{
+    return outcome_names[outcome];
+}
+
+enum gate_outcome gate_outcome(const json_t *record)
+{
+    const char *name = json_get_string(record, "outcome", "");
+    int outcome = 0;
+    while (outcome < GATE_SKIPPED && strcmp(name, outcome_names[outcome]) != 0)
+        outcome++;
+    return (enum gate_outcome)outcome;
+}
+
+static bool says(const json_t *record, const char *field, const char *text)
+{
+    return strcmp(json_get_string(record, field, ""), text) == 0;
+}
+
+const char *gate_suspect(json_t *record)
+{
+    const char *verdict = json_get_string(record, "verdict", "");
+    if (!says(record, "status", "ok") || (strcmp(verdict, "slower") != 0 && strcmp(verdict, "faster") != 0))
+        return NULL;
+    json_object_set_new(record, "suspected", json_string(verdict));
+    return json_get_string(record, "suspected", NULL);
+}
+
+static double p_in_direction(const json_t *record, const char *suspicion)
+{
+    return json_get_number(record, strcmp(suspicion, "slower") == 0 ? "p_slower" : "p_faster", NAN);
+}
+
+void gate_note_fixed(json_t *record)
+{
+    const char *suspicion = json_get_string(record, "suspected", NULL);
+    if (suspicion && says(record, "status", "ok"))
+        json_object_set_new(record, "p_fixed", json_number_or_null(p_in_direction(record, suspicion)));
+}
+
+/* Noise, told by a duet as the reason of a verdict that it does not give. */
+static bool is_noisy(const json_t *record)
+{
+    return says(record, "verdict", "inconclusive") && json_get_string(record, "reason", NULL);
+}
+
+/* What is no suspect, or has not run on, has no say: p = 1. */
+static double p_of(const json_t *record, const char *suspicion)
+{
+    const bool counts = says(record, "suspected", suspicion) && !is_noisy(record);
+    return counts ? json_get_number(record, "p_fixed", 1) : 1;
+}
+
+static long flag_direction(json_t *records, const char *suspicion)
+{
+    const size_t room = json_array_size(records) + 1;
+    double *p = malloc(room * sizeof *p);
+    json_t **judged = malloc(room * sizeof *judged), *record;
+    size_t n = 0, i;
+    long flagged = 0;
+    int code = p && judged ? 0 : -ENOMEM;
+    json_array_foreach(records, i, record)
+    {
+        if (code == 0 && says(record, "status", "ok")) {
+            judged[n] = record;
+            p[n++] = p_of(record, suspicion);
+        }
+    }
+    if (code == 0)
+        code = many_tests_adjust(p, n, p);
+    for (i = 0; i < n && code == 0; i++) {
+        if (!says(judged[i], "suspected", suspicion))
+            continue;
+        const bool is_flagged = p[i] <= GATE_FALSE_DISCOVERY_RATE;
+        json_object_set_new(judged[i], "p_adjusted", json_number_or_null(p[i]));
+        json_object_set_new(judged[i], "flagged", json_boolean(is_flagged));
+        flagged += is_flagged;
+    }
+    free(p);
+    free(judged);
+    return code < 0 ? code : flagged;
+}
+
+long gate_flag(json_t *records)
+{
+    const long slower = flag_direction(records, "slower");
+    const long faster = slower < 0 ? slower : flag_direction(records, "faster");
+    return faster < 0 ? faster : slower + faster;
+}
+
+bool gate_is_flagged(const json_t *record, const char *suspicion)
+{
+    return says(record, "suspected", suspicion) && json_is_true(json_object_get(record, "flagged"));
+}
+
+void gate_note_confirmation(json_t *record, const json_t *again)
+{
+    static const char *const kept[] = {"processes", "ratio", "ratio_low", "ratio_high", "status", "reason", "verdict"};
+    json_t *confirmation = json_object();
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        json_t *value = json_object_get(again, kept[i]);
+        if (value)
+            json_object_set(confirmation, kept[i], value);
+    }
+    const double p = p_in_direction(again, json_get_string(record, "suspected", "slower"));
+    json_object_set_new(confirmation, "p", json_number_or_null(p));
+    json_object_set_new(record, "confirmation", confirmation);
+}
+
+static bool is_change(const json_t *record)
+{
+    return says(record, "status", "ok") && (says(record, "verdict", "slower") || says(record, "verdict", "faster"));
+}
+
+bool gate_control_alarms(const json_t *control)
+{
+    return is_change(json_object_get(control, "first")) && is_change(json_object_get(control, "again"));
+}
+
+static void put(json_t *record, enum gate_outcome outcome, json_t *note)
+{
+    json_object_set_new(record, "outcome", json_string(outcome_names[outcome]));
+    json_object_set_new(record, "note", note ? note : json_null());
+}
+
+/* A suspicion that did not hold: same, as long as the interval excludes what matters; else nobody knows. */
+static void put_unfounded(json_t *record, const json_t *interval, json_t *note)
+{
+    const double tau = json_get_number(record, "tau", NAN), high = json_get_number(interval, "ratio_high", NAN);
+    put(record, high < 1 + tau ? GATE_SAME : GATE_INCONCLUSIVE, note);
+}
+
+static void conclude_confirmed(json_t *record, const json_t *confirmation, const char *suspicion, bool tainted)
+{
+    const double p = json_get_number(confirmation, "p", 1);
+    const long long processes = (long long)json_get_int(confirmation, "processes", 0);
+    const char *reason = json_get_string(confirmation, "reason", NULL);
+    if (says(confirmation, "status", "wrong"))
+        put(record, GATE_WRONG, json_sprintf("when it was to be confirmed: %s", reason));
+    else if (says(confirmation, "status", "failed"))
+        put(record, GATE_FAILED, json_sprintf("when it was to be confirmed: %s", reason));
+    else if (!says(confirmation, "status", "ok"))
+        put(record, GATE_INCONCLUSIVE, json_sprintf("%s, but not confirmed: %s", suspicion, reason));
+    else if (is_noisy(confirmation))
+        put(record, GATE_INCONCLUSIVE, json_sprintf("%s, but not confirmed: %s", suspicion, reason));
+    else if (!(p < GATE_CONFIRMING_P))
+        put_unfounded(record, confirmation,
+                      json_sprintf("%s at first, but %lld fresh processes did not confirm it (p = %.2g)", suspicion,
+                                   processes, p));
+    else if (tainted)
+        put(record, GATE_INCONCLUSIVE,
+            json_sprintf("%s and confirmed, but on this machine identical code differs too", suspicion));
+    else
+        put(record, strcmp(suspicion, "slower") == 0 ? GATE_REGRESSION : GATE_IMPROVEMENT, NULL);
+}
+
+static void conclude_suspect(json_t *record, const char *suspicion, bool tainted)
+{
+    const json_t *confirmation = json_object_get(record, "confirmation");
+    const bool slower = strcmp(suspicion, "slower") == 0;
+    if (is_noisy(record))
+        put(record, GATE_INCONCLUSIVE, NULL); /* its reason says it */
+    else if (confirmation)
+        conclude_confirmed(record, confirmation, suspicion, tainted);
+    else if (!json_is_number(json_object_get(record, "p_fixed")) || gate_is_flagged(record, suspicion))
+        put(record, slower ? GATE_INCONCLUSIVE : GATE_SAME,
+            json_sprintf("%s by its own interval, but no time was left to confirm it", suspicion));
+    else
+        put_unfounded(record, record,
+                      json_sprintf("%s by its own interval, but not among so many points (adjusted p = %.2g)",
+                                   suspicion, json_get_number(record, "p_adjusted", NAN)));
+}
+
+static void conclude(json_t *record, bool tainted)
+{
+    static const struct {
+        const char *status;
+        enum gate_outcome outcome;
+    } plain[] = {
+        {"wrong", GATE_WRONG}, {"failed", GATE_FAILED}, {"unreached", GATE_UNREACHED}, {"skipped", GATE_SKIPPED}};
+    const char *suspicion = json_get_string(record, "suspected", NULL);
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (says(record, "status", plain[i].status)) {
+            put(record, plain[i].outcome, NULL);
+            return;
+        }
+    if (suspicion)
+        conclude_suspect(record, suspicion, tainted);
+    else
+        put(record, says(record, "verdict", "same") ? GATE_SAME : GATE_INCONCLUSIVE, NULL);
+}
+
+static bool fails(const json_t *record)
+{
+    return says(record, "status", "wrong") || says(record, "status", "failed");
+}
+
+void gate_conclude(json_t *records, const json_t *controls, struct gate_result *result)
+{
+    size_t i, judged = 0, broken = 0;
+    json_t *record;
+    const json_t *control;
+    *result = (struct gate_result){.exit_code = EXIT_OK};
+    json_array_foreach(controls, i, control)
+    {
+        result->tainted |= gate_control_alarms(control);
+        broken += fails(json_object_get(control, "first")) || fails(json_object_get(control, "again"));
+    }
+    json_array_foreach(records, i, record)
+    {
+        conclude(record, result->tainted);
+        result->counts[gate_outcome(record)]++;
+        judged += gate_outcome(record) != GATE_SKIPPED;
+    }
+    if (result->counts[GATE_WRONG] || result->counts[GATE_FAILED] || broken)
+        result->exit_code = EXIT_WRONG;
+    else if (result->counts[GATE_REGRESSION])
+        result->exit_code = EXIT_REGRESSION;
+    else if (result->counts[GATE_INCONCLUSIVE] || result->counts[GATE_UNREACHED])
+        result->exit_code = EXIT_INCONCLUSIVE;
+    else if (!judged)
+        result->exit_code = EXIT_NOTHING_RAN;
+}
+
+static double change_of(const json_t *record)
+{
+    return fabs(json_get_number(record, "log_ratio", 0));
+}
+
+static int worse_first(const void *left, const void *right)
+{
+    const json_t *a = *(json_t *const *)left, *b = *(json_t *const *)right;
+    if (gate_outcome(a) != gate_outcome(b))
+        return gate_outcome(a) < gate_outcome(b) ? -1 : 1;
+    return (change_of(a) < change_of(b)) - (change_of(a) > change_of(b));
+}
+
+json_t *gate_worst_first(const json_t *records)
+{
+    const size_t count = json_array_size(records);
+    json_t **sorted = malloc((count + 1) * sizeof *sorted), *ordered = json_array();
+    for (size_t i = 0; i < count && sorted; i++)
+        sorted[i] = json_array_get(records, i);
+    if (sorted)
+        qsort(sorted, count, sizeof *sorted, worse_first);
+    for (size_t i = 0; i < count; i++)
+        json_array_append(ordered, sorted ? sorted[i] : json_array_get(records, i));
+    free(sorted);
+    return ordered;
+}

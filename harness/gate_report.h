@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a gate found, for readers and for CI services.
+ */
+#ifndef HARNESS_GATE_REPORT_H
+#define HARNESS_GATE_REPORT_H
+
+#include "gate.h"
+#include "output.h"
+
+struct gate_report {
+    const char *base, *fresh; /* the two libraries */
+    const json_t *context;
+    const json_t *records; /* with outcomes, worst first */
+    const json_t *controls;
+    const struct gate_result *result;
+    double tau;
+    double spent_s, max_time_s; /* max_time_s 0: no limit */
+    size_t processes;           /* that ran */
+    size_t planned;             /* pairs; more than records where it was interrupted */
+    bool interrupted;
+};
+
+/* "regression", "no regression", "inconclusive" ...: the whole of it in a word or two. */
+const char *gate_headline(const struct gate_report *report);
+/* "12 same, 1 regression, 2 skipped". malloc'd. */
+char *gate_counts_text(const struct gate_result *result);
+/* The point in words: "avx512 auto 1 thr  scaled_dot_product f32  B 1 ...". malloc'd. */
+char *gate_point_text(const json_t *record);
+/* Why it is this outcome: its note, else its reason; NULL: the figures say all. */
+const char *gate_why(const json_t *record);
+/* "control compute (avx512): same -0.1 % [-0.3, +0.2]". malloc'd. */
+char *gate_control_text(const json_t *control);
+/* "140 processes in 182 s of at most 600 s". malloc'd. */
+char *gate_budget_text(const struct gate_report *report);
+/* Whether a reader wants to see the record itself rather than count it. */
+bool gate_is_news(const json_t *record);
+
+/* What changed, worst first, counts, controls, time. */
+void gate_table_print(FILE *file, const struct gate_report *report, const struct output_style *style);
+/* The same as GitHub Markdown, for a job's summary. */
+void gate_markdown_print(FILE *file, const struct gate_report *report);
+/* JUnit's XML: a test a point; regressions and wrong results are failures, failed points errors, what has no verdict is
+ * skipped. */
+void gate_junit_print(FILE *file, const struct gate_report *report);
+/* Workflow commands of GitHub Actions: ::error and ::warning. */
+void gate_annotations_print(FILE *file, const struct gate_report *report);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The measuring of gate; see gate_run.h.
+ */
+#include "gate_run.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "clock.h"
+#include "json_util.h"
+
+static size_t last_look(const struct duet_run *run)
+{
+    return run->rule.looks[run->rule.look_count - 1];
+}
+
+/* Processes that must still run before a slower one of these records counts. */
+static size_t owed(const struct duet_session *session)
+{
+    size_t i, sum = 0;
+    const json_t *record;
+    json_array_foreach(session->records, i, record)
+    {
+        const char *suspected = json_get_string(record, "suspected", "");
+        if (strcmp(suspected, "slower") == 0)
+            sum += last_look(&session->run) - (size_t)json_get_int(record, "processes", 0) + GATE_CONFIRMING_PROCESSES;
+    }
+    return sum;
+}
+
+/* Points get what time is left once those that look slower have been seen to the end. */
+static double deadline_of_points(const struct duet_session *session, const struct gate_run *gate, double deadline_ns)
+{
+    const uint64_t processes = session->run.processes;
+    const double each_ns = processes ? (clock_ns() - gate->began_ns) / (double)processes : 0;
+    return deadline_ns - each_ns * (double)owed(session);
+}
+
+static int run_points(struct duet_session *session, const struct gate_run *gate, struct error *error)
+{
+    const size_t count = session->pairs.count;
+    const double deadline_ns = session->run.deadline_ns;
+    int rc = 0;
+    for (size_t p = 0; p < count && rc == 0 && !duet_session_interrupted(); p++) {
+        session->run.deadline_ns = deadline_of_points(session, gate, deadline_ns);
+        json_t *record = duet_session_judge(session, &session->pairs.pairs[p]);
+        json_array_append_new(session->records, record);
+        duet_session_tell(session, p, count, record);
+        if (!gate_suspect(record)) /* suspects are written when all is known of them */
+            rc = duet_session_write(session, record, error);
+    }
+    session->run.deadline_ns = deadline_ns;
+    return rc;
+}
+
+static void run_suspects_on(struct duet_session *session, const char *suspicion)
+{
+    size_t p;
+    json_t *record;
+    json_array_foreach(session->records, p, record)
+    {
+        if (duet_session_interrupted() || strcmp(json_get_string(record, "suspected", ""), suspicion) != 0)
+            continue;
+        if (duet_run_on(&session->run, &session->pairs.pairs[p], record, last_look(&session->run)) != -ETIME)
+            gate_note_fixed(record);
+    }
+}
+
+static void confirm(struct duet_session *session, const char *suspicion)
+{
+    size_t p;
+    json_t *record;
+    session->run.exactly = GATE_CONFIRMING_PROCESSES;
+    json_array_foreach(session->records, p, record)
+    {
+        if (duet_session_interrupted() || !gate_is_flagged(record, suspicion))
+            continue;
+        json_t *again = duet_decide(&session->run, &session->pairs.pairs[p]);
+        gate_note_confirmation(record, again);
+        json_decref(again);
+    }
+    session->run.exactly = 0;
+}
+
+static int write_suspects(struct duet_session *session, struct error *error)
+{
+    size_t i;
+    const json_t *record;
+    int rc = 0;
+    json_array_foreach(session->records, i, record)
+    {
+        if (rc == 0 && json_get_string(record, "suspected", NULL))
+            rc = duet_session_write(session, record, error);
+    }
+    return rc;
+}
+
+int gate_run_all(struct duet_session *session, struct gate_run *gate, struct error *error)
+{
+    static const char *const suspicions[] = {"slower", "faster"};
+    *gate = (struct gate_run){.controls = json_array(), .began_ns = clock_ns()};
+    session->run.one_sided = true;
+    int rc = gate_controls_run(session, gate->controls, error);
+    if (rc == 0)
+        rc = run_points(session, gate, error);
+    for (int s = 0; s < 2 && rc == 0; s++) {
+        run_suspects_on(session, suspicions[s]);
+        if (gate_flag(session->records) < 0)
+            rc = error_system(error, ENOMEM, "the verdicts of many points");
+        else
+            confirm(session, suspicions[s]);
+    }
+    gate->spent_s = (clock_ns() - gate->began_ns) / 1e9;
+    if (rc < 0)
+        return rc;
+    gate_conclude(session->records, gate->controls, &gate->result);
+    rc = write_suspects(session, error);
+    return rc;
+}
+
+void gate_run_release(struct gate_run *gate)
+{
+    json_decref(gate->controls);
+    gate->controls = NULL;
+}

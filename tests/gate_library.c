@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Libraries for tests of duet and gate: the sound kernel of tests/broken/base.h under the names "steady" and "changed",
+ * and in "changed" what the build asks for:
+ *
+ *   -DEXTRA=N   N % of the query rows are computed a second time: so much slower, and still right (the base of a speed-up, too)
+ *   -DWRONG     the output of the last row is off
+ *   -DCRASHES   it dies
+ *   -DNEWER     the table tells another ABI
+ *   -DALONE     there is no "changed"
+ */
+#include "broken_plugin/sound.h"
+
+#ifndef EXTRA
+#define EXTRA 0
+#endif
+
+static int changed_run(const struct attn_problem *problem, const struct attn_args *args, const struct attn_span *span,
+                       int32_t phase, void *state, void *scratch)
+{
+    struct attn_span again = *span;
+    int rc = sound_run(problem, args, span, phase, state, scratch);
+    again.q1 = span->q0 + (span->q1 - span->q0) * EXTRA / 100;
+    if (again.q1 > again.q0 && rc == 0)
+        rc = sound_run(problem, args, &again, phase, state, scratch);
+#ifdef WRONG
+    ((float *)args->out.data)[base_offset(&args->out, span->b1 - 1, span->h1 - 1, span->q1 - 1)] += 0.25f;
+#endif
+#ifdef CRASHES
+    __builtin_trap();
+#endif
+    return rc;
+}
+
+const struct attn_kernel *const *attn_kernels(uint32_t *abi)
+{
+    static struct attn_kernel kernels[2];
+    static const struct attn_kernel *table[] = {&kernels[0], &kernels[1], NULL};
+    kernels[0] = sound_kernel("steady", "the sound kernel", sound_run);
+    kernels[1] = sound_kernel("changed", "the sound kernel, or not", changed_run);
+#ifdef ALONE
+    table[1] = NULL;
+#endif
+#ifdef NEWER
+    *abi = ATTN_ABI + 1;
+#else
+    *abi = ATTN_ABI;
+#endif
+    return table;
+}
