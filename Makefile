@@ -95,7 +95,7 @@ const char *const build_flags = "$(COMMON_FLAGS)";\nconst int build_has_likwid =
 
 # ---- targets -------------------------------------------------------------------------------------------------------
 # kernels is a folder, too.
-.PHONY: kernels all test bench bars cliffs setup peers asan tsan lint manual install uninstall clean help programs checks run-tests run-bench FORCE
+.PHONY: kernels all test bench bars cliffs gate print-build setup peers asan tsan lint manual install uninstall clean help programs checks run-tests run-bench FORCE
 
 all: $(program) ## build build/release/attnbench
 
@@ -194,6 +194,14 @@ bars: all ## run configs/bars.yaml three times: each bar of speed, the figure re
 
 cliffs: all ## run configs/cliffs.yaml: where speed falls from one length or head size to the next
 	scripts/cliffs --program $(program)
+
+gate: ## are this tree's kernels slower than those of BASE=REV [CONFIG=NAME] [GATE_FLAGS=...]? (scripts/gate tells by exit code)
+	@CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' EXTRA_CFLAGS='$(EXTRA_CFLAGS)' \
+	    scripts/gate '$(BASE)' $(if $(CONFIG),--config '$(CONFIG)') $(GATE_FLAGS)
+
+# For scripts: where this compiler and mode build.
+print-build:
+	@echo '$(BUILD)'
 
 asan: ## all tests with address and undefined-behaviour sanitizers
 	$(MAKE) MODE=asan run-tests

@@ -3,11 +3,11 @@
  * Libraries for tests of duet and gate: the sound kernel of tests/broken/base.h under the names "steady" and "changed",
  * and in "changed" what the build asks for:
  *
- *   -DEXTRA=N   N % of the query rows are computed a second time: so much slower, and still right (the base of a speed-up, too)
- *   -DWRONG     the output of the last row is off
- *   -DCRASHES   it dies
- *   -DNEWER     the table tells another ABI
- *   -DALONE     there is no "changed"
+ *   -DEXTRA=N    N % of the query rows are computed a second time: so much slower, and still right
+ *   -DWRONG      the output of the last row is off
+ *   -DCRASHES    it dies
+ *   -DNEWER      the table tells another ABI
+ *   -DALONE      there is no "changed"
  */
 #include "broken_plugin/sound.h"
 
