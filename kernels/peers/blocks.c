@@ -61,8 +61,7 @@ static int64_t row_step(const struct block *block, const struct attn_tensor *t)
     return block->step_h * t->stride[1] + block->step_i * t->stride[2];
 }
 
-/* Keys that query i may see by position (kv_len, causal line, window): *first..*last. */
-static void visible(const struct attn_problem *problem, int64_t b, int64_t i, int64_t *first, int64_t *last)
+void peer_visible(const struct attn_problem *problem, int64_t b, int64_t i, int64_t *first, int64_t *last)
 {
     const int64_t end = problem->kv_len ? problem->kv_len[b] : problem->S_kv;
     const int64_t position = i + (problem->diag ? problem->diag[b] : 0);
@@ -121,7 +120,7 @@ static float soften_row(const struct block *block, int64_t h, int64_t i, int64_t
     const struct attn_problem *problem = block->problem;
     const bool added = block->args->bias.data || block->args->mask.data;
     int64_t first, last;
-    visible(problem, block->b, i, &first, &last);
+    peer_visible(problem, block->b, i, &first, &last);
     /* from a multiple of four floats, as soften wants it */
     const int64_t aligned = begin + (first - begin) / 4 * 4;
     float *seen = score + (aligned - begin);
@@ -170,8 +169,8 @@ static int multiply(const struct peer_multiplier *multiplier, struct peer_produc
 static void block_range(const struct block *block, int64_t *begin, int64_t *end, int64_t *inner0, int64_t *inner1)
 {
     const int64_t last_row = block->i + (block->rows - 1) * block->step_i;
-    visible(block->problem, block->b, block->i, begin, inner1); /* both ends rise with the row */
-    visible(block->problem, block->b, last_row, inner0, end);
+    peer_visible(block->problem, block->b, block->i, begin, inner1); /* both ends rise with the row */
+    peer_visible(block->problem, block->b, last_row, inner0, end);
     *inner0 = least(*inner0, *end);
     *inner1 = most(*inner0, *inner1);
 }

@@ -37,6 +37,10 @@ struct peer_multiplier {
     int64_t slack; /* rows behind a's last that multiply may read, to no effect: of scores, there are so many more */
 };
 
+/* Keys that query i of sequence b may see by position (kv_len, causal line, window): *first..*last, which may be empty.
+ * Both rise with i. */
+void peer_visible(const struct attn_problem *problem, int64_t b, int64_t i, int64_t *first, int64_t *last);
+
 /* What blocks of f32 cannot do whoever multiplies (scaled dot product and matmul); NULL: nothing. */
 const char *peer_blocks_refuse(const struct attn_problem *problem);
 
