@@ -29,6 +29,11 @@ class Problem:
         self.has_mask, self.has_bias = "mask" in tensors, "bias" in tensors
         self.empty = 0 in (self.B, self.H, self.S_q, self.S_kv, self.D_v)
 
+    @property
+    def large_scale(self):
+        """The scores of ordinary inputs are so large that one rounded to 16 bits makes a weight of another size."""
+        return abs(self.scale) * self.D ** 0.5 > 4
+
     def _bounds(self, b):
         """First and last key that query 0 may see, by the band alone; None: open."""
         first = None if self.left is None else self.diag[b] - self.left + 1

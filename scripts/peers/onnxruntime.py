@@ -4,7 +4,7 @@
 Three of its operators compute attention, and each is taken where it is at its best:
 
 MultiHeadAttention    every query sees every key, as many key heads as heads: blocked as in flash attention
-GroupQueryAttention   the bottom right causal line, a window to the left, softcap; and one query a head (decode), where all
+GroupQueryAttention   heads of a multiple of 8 with the causal line of S_q = S_kv, a window to the left; and one query a head (decode), where all
                       keys but the last are the cache, shared by past and present as a server would
 Attention (opset 23)  the rest: any mask, bias, the top left line, grouped heads without a line
 
@@ -34,14 +34,19 @@ class Call:
         self.element = onnx.TensorProto.FLOAT if problem.dtype == "f32" else onnx.TensorProto.FLOAT16
         self.dtype = numpy.float32 if problem.dtype == "f32" else numpy.float16
         p = problem
-        if p.full and p.group == 1 and p.softcap == 0 and p.dtype == "f32":
+        # A scale of 0 means "as usual" to the other two.
+        if p.scale == 0:
+            self.operator, self.prepare = "Attention", self.attention
+        elif p.full and p.group == 1 and p.softcap == 0 and p.dtype == "f32":
             self.operator, self.prepare = "MultiHeadAttention", self.multi_head
-        elif p.S_q == 1 and p.full and p.S_kv > 1 and p.D == p.D_v:
+        elif p.S_q == 1 and p.full and p.S_kv > 1 and p.D == p.D_v and p.D % 8 == 0:
             self.operator, self.prepare = "GroupQueryAttention, cached keys", self.group_query_cached
-        elif p.S_q == p.S_kv and self.lines_up() and p.D == p.D_v:
+        elif p.S_q == p.S_kv and self.lines_up() and p.D == p.D_v and p.D % 8 == 0:
             self.operator, self.prepare = "GroupQueryAttention", self.group_query
         else:
             self.operator, self.prepare = "Attention", self.attention
+        if p.dtype == "f16" and p.large_scale:
+            raise Refusal(f"onnxruntime {onnxruntime.__version__}: scores are rounded to f16, too coarse for this scale")
         blocked = self.operator != "Attention"
         self.orders = {name: "BSHD" if blocked else "BHSD" for name in ("q", "k", "v", "out")}
         if self.prepare == self.group_query_cached:

@@ -27,6 +27,8 @@ class Call:
         self.version = openvino.__version__.split("-")[0]
         if problem.softcap > 0:
             raise Refusal(f"openvino {self.version}: ScaledDotProductAttention has no softcap")
+        if problem.dtype != "f32" and problem.large_scale:
+            raise Refusal(f"openvino {self.version}: scores are rounded to {problem.dtype}, too coarse for this scale")
         self.core = openvino.Core()
         able = self.core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
         wanted = {"f32": "FP32", "bf16": "BF16", "f16": "FP16"}[problem.dtype]
@@ -93,7 +95,7 @@ class Call:
         if self.problem.dtype == "f32":
             return numpy.ascontiguousarray(mask)
         if self.problem.dtype == "f16":
-            return mask.astype(numpy.float16)
+            return mask.astype(numpy.float16, order="C")
         bits = numpy.ascontiguousarray(mask).view(numpy.uint32)
         return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(numpy.uint16)
 

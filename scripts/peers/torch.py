@@ -114,6 +114,8 @@ class Call:
     def try_products(self):
         """What this build cannot multiply it says of a tiny product too."""
         torch, p = self.torch, self.problem
+        if p.dtype != "f32" and p.large_scale:
+            raise Refusal(f"torch {torch.__version__}: bmm rounds scores to {p.dtype}, too coarse for this scale")
         tiny = torch.zeros(1, 2, 2, dtype=self.dtype)
         try:
             torch.softmax(torch.bmm(tiny, tiny), -1)
@@ -138,9 +140,14 @@ class Call:
         scores, weights, whole = self.scores, self.weights, self.scores.view(p.B, p.H, p.S_q, p.S_kv)
         forbidden = None if named["allowed"] is None else ~named["allowed"]
         bias, every = named["bias"], named["out"]
+        # baddbmm of 1.13 takes what lies in scores times 0 into tiny products, NaN included, and ignores alpha 0 in bf16.
+        apart = p.scale == 0 or rows * p.S_kv * p.D < 1000
 
         def step():
-            torch.baddbmm(scores, q, k, beta=0, alpha=p.scale, out=scores)
+            if apart:
+                torch.bmm(q, k, out=scores).mul_(p.scale)
+            else:
+                torch.baddbmm(scores, q, k, beta=0, alpha=p.scale, out=scores)
             if p.softcap > 0:
                 scores.div_(p.softcap).tanh_().mul_(p.softcap)
             if bias is not None:
