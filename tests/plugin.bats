@@ -65,6 +65,29 @@ one=(-S 32 -D 16 --threads 1)
   expect_out "1 results checked, 0 wrong"
 }
 
+@test "what README.md says to type gives a verified row" {
+  # The code blocks of the section, in order: the file, then the commands.
+  awk '/^## /{ here = $0 == "## Time your own kernel" } here && /^```/{ inside = !inside; n += inside; next }
+       here && inside { print > ("block" n) }' "$root/README.md"
+  [ ! -e block3 ]
+  mv block1 mine.c
+  ln -s "$root/kernels" kernels
+  mkdir -p build/release
+  ln -s "$ATTNBENCH" build/release/attnbench
+  [ "$(wc -l <block2)" = 2 ]
+  local compile time
+  { read -ra compile; read -ra time; } <block2
+  attempt "${compile[@]}"
+  expect_status 0
+  [ -z "$err" ] || tell "no warnings expected"
+  attempt "${time[@]}" "${cheap[@]}" --out o.jsonl
+  expect_status 0
+  holds o.jsonl '{r["kernel"]: (r["status"], r["verified"]) for r in records}["mine"] == ("ok", "full")'
+  holds o.jsonl '{r["kernel"] for r in records if r["status"] == "ok"} == {"mine", "naive", "tiled"}'
+  attempt "${time[@]}" "${cheap[@]}" --causal bottom_right --out causal.jsonl
+  holds causal.jsonl '{(r["kernel"], r["status"]) for r in records} >= {("mine", "skipped"), ("naive", "ok")}'
+}
+
 @test "in C++ and in Rust" {
   local files names
   files=$(plugin mine_fast) names=mine
