@@ -15,11 +15,11 @@
 #include "record_text.h"
 #include "report_input.h"
 
-static const char help[] = "Usage: attnbench compare [-o FORMAT] [--fail-on PERCENT] [--force] A B\n"
+static const char help[] = "Usage: attnbench compare [OPTION...] FILE FILE\n"
                            "\n"
-                           "Two results files point by point: B's median over A's, with its 95 % interval,\n"
-                           "largest change first; then points of another status, and those that one file\n"
-                           "alone has. \"-\" is standard input, for one of them. Sequential, not\n"
+                           "Two results files, A and B, point by point: B's median over A's, with its 95 %\n"
+                           "interval, largest change first; then points of another status, and those that\n"
+                           "one file alone has. \"-\" is standard input, for one of them. Sequential, not\n"
                            "interleaved: no verdict. For one use attnbench duet or gate.\n"
                            "\n"
                            "A point is problem, kernel, schedule asked for, placement, threads, cache and\n"
@@ -31,14 +31,14 @@ static const char help[] = "Usage: attnbench compare [-o FORMAT] [--fail-on PERC
                            "Points that differ in machine, compiler, flags, Linux release, page mode, dtype\n"
                            "or seed are not comparable.\n"
                            "\n"
-                           "  -o FORMAT, --format FORMAT  table (the default), json, csv or md\n"
-                           "  --fail-on PERCENT           exit 3 if a point without noise is slower by more,\n"
-                           "                              its whole interval too; 1 if one is now wrong or\n"
-                           "                              failed; 4 if no point could tell\n"
-                           "  --force                     compare what is not comparable, with warnings\n"
-                           "  --wide                      whole lines in the table\n"
-                           "  --color WHEN                auto (the default), always or never\n"
-                           "  --help                      this text\n"
+                           "  -o table|json|csv|md  what standard output shows; default: table\n"
+                           "  --fail-on PERCENT     exit 3 if a point without noise is slower by more, its\n"
+                           "                        whole interval too; 1 if one is now wrong or failed; 4 if\n"
+                           "                        no point could tell\n"
+                           "  --force               compare what is not comparable, with warnings\n"
+                           "  --wide                whole lines in the table\n"
+                           "  --color WHEN          auto (the default), always or never\n"
+                           "  --help                this text\n"
                            "\n"
                            "Exit codes: 0 ok, 1 now wrong or failed, 2 usage or bad file, 3 slower, 4 not\n"
                            "comparable or too noisy, 5 the output could not be written. 1 and 3 only with\n"
@@ -46,7 +46,7 @@ static const char help[] = "Usage: attnbench compare [-o FORMAT] [--fail-on PERC
 
 #define FORMATS "table, json, csv, md"
 
-enum { FLAG_FORMAT = ARGUMENTS_LONG_ONLY, FLAG_FAIL_ON, FLAG_FORCE, FLAG_WIDE, FLAG_COLOR, FLAG_HELP };
+enum { FLAG_FAIL_ON = ARGUMENTS_LONG_ONLY, FLAG_FORCE, FLAG_WIDE, FLAG_COLOR, FLAG_HELP };
 
 struct compare_options {
     const char *files[2], *format;
@@ -74,7 +74,7 @@ static bool is_format(const char *format)
 
 static int take_flag(int flag, const char *value, struct compare_options *options, struct error *error)
 {
-    if (flag == 'o' || flag == FLAG_FORMAT)
+    if (flag == 'o')
         options->format = value;
     else if (flag == FLAG_FAIL_ON)
         return read_percent(value, &options->fail_on, error);
@@ -105,7 +105,6 @@ static int check_operands(int argc, char **argv, struct compare_options *options
 static int parse(int argc, char **argv, struct compare_options *options, struct error *error)
 {
     static const struct option long_flags[] = {
-        {"format", required_argument, NULL, FLAG_FORMAT},
         {"fail-on", required_argument, NULL, FLAG_FAIL_ON},
         {"force", no_argument, NULL, FLAG_FORCE},
         {"wide", no_argument, NULL, FLAG_WIDE},

@@ -299,6 +299,23 @@ static void machines_are_matched_with_themselves(void **state)
     results_release(&b);
 }
 
+static void several_differences_at_once_are_told(void **state)
+{
+    (void)state;
+    struct results a = results_of("a", "m"), b = results_of("b", "n");
+    struct comparison comparison;
+    add(&a, record_of("a", "tiled", 64, 1));
+    set_text(add(&b, record_of("b", "tiled", 64, 1)), "dtype", "bf16");
+    compare_results(&a, &b, &comparison);
+    assert_int_equal(comparison.counts[COMPARE_FIGURES], 1);
+    assert_int_equal(comparison.difference_count, 2);
+    assert_non_null(difference_in(&comparison, "machine_key"));
+    assert_non_null(difference_in(&comparison, "dtype"));
+    compare_release(&comparison);
+    results_release(&a);
+    results_release(&b);
+}
+
 static void largest_changes_stand_first(void **state)
 {
     (void)state;
@@ -405,6 +422,7 @@ int main(void)
         cmocka_unit_test(keys_compare_values),
         cmocka_unit_test(differences_are_told),
         cmocka_unit_test(machines_are_matched_with_themselves),
+        cmocka_unit_test(several_differences_at_once_are_told),
         cmocka_unit_test(largest_changes_stand_first),
         cmocka_unit_test(the_latest_ok_record_stands_for_a_point),
         cmocka_unit_test(names_are_unique_and_stable),

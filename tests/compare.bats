@@ -210,6 +210,13 @@ if r and n == 3: r['status'], r['reason'] = '$status', 'so'"
   refused compare - - -- "standard input"
 }
 
+@test "the shell is offered the formats of compare alone" {
+  attempt "$ATTNBENCH" @complete compare -o ''
+  expect_status 0
+  expect_out table json csv md
+  [[ $out != *github* ]] || tell "github is no format of compare"
+}
+
 @test "bad usage and bad files are refused in one line" {
   two ''
   refused compare -- "which two results files"
@@ -250,7 +257,7 @@ if r and n == 3: r['status'], r['reason'] = '$status', 'so'"
 @test "--help names the flags and exit codes" {
   compare --help
   expect_status 0
-  expect_out --fail-on --force --format --wide --color "Exit codes:" "no verdict"
+  expect_out --fail-on --force -o --wide --color "Exit codes:" "no verdict"
   [ "$(awk 'length > 80' stdout)" = "" ] || tell "too wide"
   refused compare --frobnicate -- --frobnicate
 }
