@@ -163,7 +163,7 @@ void proof_release(struct proof *proof)
     *proof = (struct proof){0};
 }
 
-int proof_replay(const struct proof_series *series, int by_cpu, double tau, double effect, uint64_t verdicts,
+int proof_replay(const struct proof_series *series, bool by_cpu, double tau, double effect, uint64_t verdicts,
                  struct proof_rates *rates, struct error *error)
 {
     const struct sequential_rule rule = sequential_rule_for(tau);

@@ -59,7 +59,18 @@ struct proof_rates {
     double mean_processes;
 };
 /* Replays the gate's rule on the series (by CPU time or wall time) with effect added. 0 or -errno with message. */
-int proof_replay(const struct proof_series *series, int by_cpu, double tau, double effect, uint64_t verdicts,
+int proof_replay(const struct proof_series *series, bool by_cpu, double tau, double effect, uint64_t verdicts,
                  struct proof_rates *rates, struct error *error);
+
+/* Whole gate runs, replayed: suites of `points` points, drawn from the given series in turn, through gate.h's rule,
+ * its flagging among many and its confirmation. Point 0 is slowed by effect (0: identical code like the others). */
+struct proof_suites {
+    uint64_t suites, alarmed; /* with any regression among the points of identical code */
+    uint64_t detected;        /* with a regression at point 0, where it is slowed */
+    uint64_t inconclusive;    /* points of identical code, of suites x points */
+    uint64_t points;
+};
+int proof_suites(const struct proof_series *const *series, size_t count, bool by_cpu, double tau, double effect,
+                 uint64_t suites, size_t points, struct proof_suites *result, struct error *error);
 
 #endif

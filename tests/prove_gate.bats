@@ -29,7 +29,8 @@ END
   attempt "$ATTNBENCH" selftest-gate --verdicts 2000 "$work/calm.jsonl"
   expect_status 0
   expect_out '1000 log-ratios of identical code' 'standard deviation 0.199 %' '| 2 % | 0 % | 0 % [0, 0.18' '| met |' \
-    '| 2 % | 2 % | 99.85 % [99.56' '| 2 % | 20 | 100 % [83.16, 100] | 0 % [0, 16.84] | 0 % [0, 16.84] | 8.0 |'
+    '| 2 % | 2 % | 99.85 % [99.56' '## Suites of 100 points, quiet' '| none | 0 % [0,' '| 2 % | 0 % [0,' \
+    '| 2 % | 20 | 100 % [83.16, 100] | 0 % [0, 16.84] | 0 % [0, 16.84] | 8.0 |'
 }
 
 @test "a wild recording, and one with a bias, miss them" {
