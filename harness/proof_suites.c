@@ -39,7 +39,7 @@ static int put_p(json_t *record, const double *draws, size_t processes, double t
 {
     const double margin = log1p(tau / 4);
     struct signed_rank_p slower, faster;
-    struct signed_rank_interval interval;
+    struct signed_rank_interval interval = {0};
     int code = signed_rank_test(draws, processes, margin, &slower);
     if (code == 0)
         code = signed_rank_test(draws, processes, -margin, &faster);
