@@ -171,6 +171,9 @@ class _Server:
         self.memory = memory.SharedMemory(request["memory"])
         self.copies = [memory.Copy(problem, self.memory, getattr(self.call, "orders", {}))
                        for _ in range(request["copies"])]
+        # Models are made when tensors are bound: what cannot be made is to be refused now, whatever lies in the memory.
+        self.copies[0].load()
+        self.call.bind(self.copies[0])
         return {"event": "opened", "schedule": "own", "source": self.call.source, "threads": request["threads"],
                 "workspace_bytes": getattr(self.call, "workspace_bytes", None)}
 

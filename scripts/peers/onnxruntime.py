@@ -34,10 +34,9 @@ class Call:
         self.element = onnx.TensorProto.FLOAT if problem.dtype == "f32" else onnx.TensorProto.FLOAT16
         self.dtype = numpy.float32 if problem.dtype == "f32" else numpy.float16
         p = problem
-        # A scale of 0 means "as usual" to the other two.
-        if p.scale == 0:
-            self.operator, self.prepare = "Attention", self.attention
-        elif p.full and p.group == 1 and p.softcap == 0 and p.dtype == "f32":
+        if p.scale <= 0:  # 0 means "as usual" to two of the operators; the third takes neither
+            raise Refusal(f"onnxruntime {onnxruntime.__version__}: the scale must be above 0")
+        if p.full and p.group == 1 and p.softcap == 0 and p.dtype == "f32":
             self.operator, self.prepare = "MultiHeadAttention", self.multi_head
         elif p.S_q == 1 and p.full and p.S_kv > 1 and p.D == p.D_v and p.D % 8 == 0:
             self.operator, self.prepare = "GroupQueryAttention, cached keys", self.group_query_cached
