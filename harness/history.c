@@ -32,7 +32,7 @@ int history_error(const struct history *history, int result, const char *what, s
     default:
         error_system(error, EIO, "--db %.300s: %s: %.500s", history->path, what, why);
     }
-    error->exit_code = EXIT_UNWRITTEN;
+    error->exit_code = history->reading ? EXIT_USAGE : EXIT_UNWRITTEN;
     return -EIO;
 }
 
@@ -150,7 +150,7 @@ static int read_version(const struct history *history, int64_t *version, struct 
 
 static int open_database(const char *path, int flags, struct history *history, struct error *error)
 {
-    *history = (struct history){.path = path};
+    *history = (struct history){.path = path, .reading = flags & SQLITE_OPEN_READONLY};
     int result = sqlite3_open_v2(path, &history->db, flags, NULL);
     if (result != SQLITE_OK)
         return history_error(history, result, "cannot be opened", error);
@@ -227,7 +227,7 @@ static int look(const char *path, int64_t *version, struct error *error)
     code = open_database(path, SQLITE_OPEN_READONLY, &history, error);
     if (code == 0)
         code = read_version(&history, version, error);
-    history_close(&history);
+    sqlite3_close(history.db); /* not history_close: it may be another program's */
     return code;
 }
 
@@ -246,7 +246,6 @@ int history_open(const char *path, enum history_access access, struct history *h
     if (code == 0 && access == HISTORY_READ) {
         sqlite3_close(history->db);
         code = open_database(path, SQLITE_OPEN_READONLY, history, error);
-        history->reading = true;
     }
     if (code)
         history_close(history);

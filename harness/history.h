@@ -33,7 +33,8 @@ enum history_access {
 };
 
 /* A file that is no history, or one of a newer program, is a usage error and stays as it is. Errors name --db and the
- * path; where the database cannot be written the exit_code is EXIT_UNWRITTEN. */
+ * path; where the database cannot be written the exit_code is EXIT_UNWRITTEN. SQLite puts two files beside one that is
+ * read, too, so its folder must be writable. */
 int history_open(const char *path, enum history_access access, struct history *history, struct error *error);
 /* Nothing for one that was not opened. */
 void history_close(struct history *history);

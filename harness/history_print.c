@@ -147,6 +147,7 @@ static json_t *point_row(const struct history_rows *points, size_t row, const st
     char step[HISTORY_PERCENT_BYTES + 16] = "", percent[HISTORY_PERCENT_BYTES];
     const char *quality = history_rows_text(points, row, "quality");
     history_commit_text(points, row, commit);
+    history_commit_shorten(commit);
     value_text(points, row, value);
     interval_text(points, row, interval);
     text_percent(history_rows_number(points, row, "roof_fraction"), roof);
@@ -203,11 +204,14 @@ void history_print_changes(FILE *file, const struct history_changes *changes, co
     for (size_t first = 0; first < changes->count;) {
         const struct history_change *head = &changes->changes[first];
         size_t count = history_changes_alert(changes, first), slower = 0;
+        char commit[HISTORY_COMMIT_BYTES];
+        snprintf(commit, sizeof commit, "%s", head->commit);
+        history_commit_shorten(commit);
         for (size_t i = first; i < first + count; i++)
             slower += changes->changes[i].log_change > 0;
         fprintf(file, "%s%s%s%s  %s  %zu series: %zu slower, %zu faster\n", first > 0 ? "\n" : "",
-                paint(style->color, PAINT_HEADING), head->commit, paint(style->color, PAINT_PLAIN), head->time_utc,
-                count, slower, count - slower);
+                paint(style->color, PAINT_HEADING), commit, paint(style->color, PAINT_PLAIN), head->time_utc, count,
+                slower, count - slower);
         if (strcmp(head->commit, head->previous) == 0)
             fputs("  the same commit stands before it: the machine or its surroundings changed\n", file);
         for (size_t i = first; i < first + count; i++)

@@ -148,7 +148,15 @@ void history_commit_text(const struct history_rows *points, size_t row, char out
 {
     const char *commit = history_rows_text(points, row, "build_commit");
     bool dirty = history_rows_number(points, row, "build_dirty") > 0;
-    snprintf(out, HISTORY_COMMIT_BYTES, "%.12s%s", *commit ? commit : "?", dirty ? "+" : "");
+    snprintf(out, HISTORY_COMMIT_BYTES, "%.64s%s", *commit ? commit : "?", dirty ? "+" : "");
+}
+
+void history_commit_shorten(char commit[HISTORY_COMMIT_BYTES])
+{
+    enum { DIGITS = 12 };
+    size_t length = strlen(commit);
+    if (length > DIGITS)
+        strcpy(commit + DIGITS, commit[length - 1] == '+' ? "+" : "");
 }
 
 void history_percent(double log_ratio, char out[HISTORY_PERCENT_BYTES])

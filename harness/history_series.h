@@ -33,9 +33,11 @@ int history_points(const struct history *history, const char *key, struct histor
 enum { HISTORY_SPARK = 60, HISTORY_SPARK_BYTES = 3 * HISTORY_SPARK + 1 };
 void history_spark(const struct history_rows *points, size_t columns, bool ascii, char out[HISTORY_SPARK_BYTES]);
 
-/* "0123456789ab" or "0123456789ab+" (built with changes that were not committed), "?" where it is unknown. */
-enum { HISTORY_COMMIT_BYTES = 16 };
+/* The commit of a point; with "+" where it was built with changes that were not committed, "?" where it is unknown. */
+enum { HISTORY_COMMIT_BYTES = 72 };
 void history_commit_text(const struct history_rows *points, size_t row, char out[HISTORY_COMMIT_BYTES]);
+/* The same with no more than 12 digits, for people. */
+void history_commit_shorten(char commit[HISTORY_COMMIT_BYTES]);
 
 /* log(ratio) as "+2.3%": how much slower (or, with a minus, faster); "-" for NaN. */
 enum { HISTORY_PERCENT_BYTES = 16 };
