@@ -238,7 +238,7 @@ static void unknown_formats_are_refused(void **state)
 static void a_full_device_is_told(void **state)
 {
     (void)state;
-    static const char *const formats[] = {"table", "csv", "json", "jsonl", "md"};
+    static const char *const formats[] = {"table", "csv", "json", "jsonl", "md", "github", "junit", "google-benchmark"};
     struct error error;
     if (access("/dev/full", W_OK) != 0) {
         print_message("no /dev/full here\n");
