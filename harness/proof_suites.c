@@ -38,7 +38,7 @@ static void draw_of(struct suite *suite, size_t point, bool confirming, double d
 static int put_p(json_t *record, const double *draws, size_t processes, double tau)
 {
     const double margin = log1p(tau / 4);
-    struct signed_rank_p slower, faster;
+    struct signed_rank_p slower = {0}, faster = {0};
     struct signed_rank_interval interval = {0};
     int code = signed_rank_test(draws, processes, margin, &slower);
     if (code == 0)
