@@ -37,10 +37,6 @@ def cases():
     yield "bshd", {"B": 2, "S_q": 5, "S_kv": 12, "order": "BSHD"}
     yield "value width", {"D": 16, "D_v": 32}
     yield "scale", {"scale": 1.5}
-    yield "scale 0", {"scale": 0.0}
-    yield "scale 0, decode", {"scale": 0.0, "H": 4, "S_q": 1}
-    yield "tiny", {"B": 2, "S_q": 2, "S_kv": 3, "D": 5, "D_v": 3, "kv_len": [3, 0]}
-    yield "odd head", {"D": 17, "D_v": 17, "causal": "bottom_right", "right": 0}
     yield "top left", {"causal": "top_left", "S_q": 7, "S_kv": 12, "right": 0}
     yield "causal", {"causal": "bottom_right", "S_q": 33, "S_kv": 33, "right": 0}
     yield "bottom right", {"causal": "bottom_right", "S_q": 7, "S_kv": 12, "right": 0, "diag": [5]}
@@ -62,6 +58,10 @@ def cases():
     yield "grouped, bias", {"H": 6, "H_kv": 2, "S_q": 5, "S_kv": 12, "bias": True, "right": 0, "causal": "top_left"}
     yield "softcap", {"softcap": 2.0, "scale": 1.0}
     yield "one buffer", {"alias": "kv"}
+    yield "scale 0", {"scale": 0.0}
+    yield "scale 0, decode", {"scale": 0.0, "H": 4, "S_q": 1}
+    yield "tiny", {"B": 2, "S_q": 2, "S_kv": 3, "D": 5, "D_v": 3, "kv_len": [3, 0]}
+    yield "odd head", {"D": 17, "D_v": 17, "causal": "bottom_right", "right": 0}
     yield "bf16", {"dtype": "bf16", "S_q": 17, "S_kv": 20}
     yield "bf16, causal", {"dtype": "bf16", "S_q": 17, "S_kv": 17, "causal": "bottom_right", "right": 0}
     yield "bf16, tiny", {"dtype": "bf16", "S_q": 2, "S_kv": 2, "D": 5, "D_v": 3}
