@@ -24,7 +24,9 @@
 #include "blocks.h"
 #include "onednn_api.h"
 
-enum { SCORES = 1 << 18, LEAST_ROWS = 64, ROW_GRAIN = 16 }; /* elements of a chunk for each thread */
+/* Elements of a chunk for each thread: 4 MiB of scores. A quarter of it packs keys and values too often (S 4096, D 64:
+ * 0.73 times the speed), four times as much leaves the caches (0.8 times). */
+enum { SCORES = 1 << 20, LEAST_ROWS = 64, ROW_GRAIN = 16 };
 
 /* What primitives are made for. batch: key heads; add: batch of the added tensor, 0 for none. */
 struct chunk_key {
@@ -195,7 +197,8 @@ static int make_position(const struct attn_problem *problem, int64_t b, float **
     }
     if (!hidden)
         return 0;
-    float *row = *add = malloc((size_t)(problem->S_q * (end - begin)) * sizeof(float));
+    /* something is hidden, so there are keys */
+    float *row = *add = calloc((size_t)problem->S_q, (size_t)(end - begin) * sizeof *row);
     if (!row)
         return -ENOMEM;
     for (int64_t i = 0; i < problem->S_q; i++, row += end - begin) {
