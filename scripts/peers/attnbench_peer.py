@@ -128,6 +128,7 @@ class _ThreadClocks:
 
 
 def _flushes_subnormals():
+    """Of the first thread; no process starts so, so somebody has switched it."""
     smallest = float("5e-324")
     return smallest * float("1") == 0.0
 
@@ -187,7 +188,6 @@ class _Server:
     def turn(self, request):
         if not self.turns.steps:
             raise _BadRequest("nothing is loaded")
-        flushed = _flushes_subnormals()
         call_ns = self.turns.warm(request["warm_ns"])
         calls = request["calls_per_sample"]
         if calls <= 0:
@@ -204,7 +204,7 @@ class _Server:
             self.write_back()
         answer = {"event": "turn", "samples_ns": samples, "calls_per_sample": calls,
                   "call_ns": call_ns or (sum(samples) / len(samples) if samples else 0),
-                  "source": self.call.source, "changed_float_mode": _flushes_subnormals() != flushed}
+                  "source": self.call.source, "changed_float_mode": _flushes_subnormals()}
         busy = clocks.busiest(self.threads)
         if len(busy) == self.threads:
             answer["busy_ns"] = busy
