@@ -23,6 +23,8 @@ struct peer {
     const int32_t *cpus; /* [threads] of the placement, owned by the team; NULL: unbound */
     pid_t *working;      /* [threads] the threads that do the work, once they are known; 0: fewer worked */
     int32_t *actual;     /* [threads] where each was seen last; -1: nowhere yet */
+    bool short_lived;    /* its threads end with each call: they are held to the placement's CPUs, not each to one */
+    double ended_ms, first_ms; /* at the mark: time that threads ran which had ended, and the first thread */
     int64_t migrations;
     double memory_limit; /* bytes resident; beyond it the peer is killed */
 };
@@ -69,6 +71,8 @@ struct peer_usage peer_usage(const struct peer *peer);
 /* Largest resident size so far, bytes; -1: unknown. */
 double peer_peak_rss(const struct peer *peer);
 
+/* Before the turn that shows which threads work. */
+void peer_threads_mark(struct peer *peer);
 /* After a turn of at least 50 ms: takes its first thread and those others that ran longest for the ones that work, and
  * binds each to its CPU of the placement. 0; -EXDEV: a mask did not stay. */
 int peer_threads_bind(struct peer *peer, struct error *error);

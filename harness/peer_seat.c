@@ -118,6 +118,8 @@ void peer_seat_qualify(struct contestant *contestant)
         contestant->call_ns = json_get_number(told, "call_ns", 0);
         contestant->calls_per_sample = 1;
     }
+    if (told)
+        peer_threads_mark(&seat->peer);
     if (told && seat->peer.threads > 1 && !ask(contestant, turn_request(threads_show_ns, 1, 1, false)))
         told = NULL;
     if (told && peer_threads_bind(&seat->peer, &why) < 0)

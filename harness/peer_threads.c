@@ -98,6 +98,32 @@ static int by_run_time(const void *left, const void *right)
     return (a->id > b->id) - (a->id < b->id);
 }
 
+/* Time that threads ran which are no more, and the first thread. */
+static void spent_ms(const struct peer *peer, const struct seen_thread *threads, int count, double *ended,
+                     double *first)
+{
+    *first = run_ms(peer->child.pid, peer->child.pid);
+    *ended = peer_usage(peer).cpu_ns / 1e6;
+    for (int i = 0; i < count; i++)
+        *ended -= threads[i].run_ms;
+}
+
+void peer_threads_mark(struct peer *peer)
+{
+    struct seen_thread threads[MOST_THREADS];
+    spent_ms(peer, threads, list_threads(peer->child.pid, threads), &peer->ended_ms, &peer->first_ms);
+}
+
+/* Whether threads that are no more did a good part of the work since the mark. They had the mask of the thread that
+ * started them: bound to one CPU, it would have them all there. */
+static bool are_short_lived(const struct peer *peer, const struct seen_thread *threads, int count)
+{
+    static const double good_part = 0.25; /* of what the first thread ran */
+    double ended, first;
+    spent_ms(peer, threads, count, &ended, &first);
+    return peer->threads > 1 && ended - peer->ended_ms > good_part * (first - peer->first_ms);
+}
+
 int peer_threads_bind(struct peer *peer, struct error *error)
 {
     struct seen_thread threads[MOST_THREADS];
@@ -105,6 +131,11 @@ int peer_threads_bind(struct peer *peer, struct error *error)
     qsort(threads, (size_t)count, sizeof *threads, by_run_time);
     memset(peer->working, 0, (size_t)peer->threads * sizeof *peer->working);
     peer->working[0] = peer->child.pid; /* its first thread has the number of the process */
+    peer->short_lived = are_short_lived(peer, threads, count);
+    if (peer->short_lived) {
+        int rc = peer->cpus ? placement_bind_thread(peer->child.pid, peer->cpus, peer->threads) : 0;
+        return rc < 0 ? error_system(error, -rc, "the peer can't be held to its CPUs") : 0;
+    }
     for (int i = 0; i < count && found < peer->threads; i++)
         if (threads[i].id != peer->child.pid && threads[i].run_ms > 0)
             peer->working[found++] = threads[i].id;
@@ -116,9 +147,24 @@ int peer_threads_bind(struct peer *peer, struct error *error)
     return 0;
 }
 
+enum { PROCESSOR = 39 };
+
+/* The first thread is on one of the CPUs, and what it starts may use them all. */
+static int inspect_short_lived(struct peer *peer, struct error *error)
+{
+    const int32_t cpu = (int32_t)stat_field(peer->child.pid, peer->child.pid, PROCESSOR);
+    bool within = !peer->cpus;
+    for (int t = 0; t < peer->threads && peer->cpus; t++) {
+        within |= cpu == peer->cpus[t];
+        peer->actual[t] = peer->cpus[t];
+    }
+    return within ? 0 : error_system(error, EXDEV, "the peer, held to CPUs of its placement, is on CPU %d", cpu);
+}
+
 int peer_threads_inspect(struct peer *peer, struct error *error)
 {
-    enum { PROCESSOR = 39 };
+    if (peer->short_lived)
+        return inspect_short_lived(peer, error);
     for (int t = 0; t < peer->threads; t++) {
         if (!peer->working[t])
             continue;

@@ -179,6 +179,14 @@ PY
   holds o.jsonl 'all(len(r["cpus"]) == len(set(r["cpus"])) == r["threads"] for r in records if r["status"] == "ok")'
 }
 
+@test "one that starts threads in every call has all the CPUs of its placement for them" {
+  [ "$(nproc)" -ge 2 ] || skip "one CPU"
+  cc -O2 -D_GNU_SOURCE -Wall -Wextra -Werror -shared -fPIC "$root/tests/plugin/own_threads.c" -pthread -o own_threads.so -lm
+  attempt "$ATTNBENCH" run "${cheap[@]}" -H 4 -S 64 -D 16 --threads 1,2 --plugin ./own_threads.so --kernel own_threads --out o.jsonl
+  expect_status 0
+  holds o.jsonl '[(r["schedule"], r["status"], len(r["cpus"])) for r in records] == [("own", "ok", 1), ("own", "ok", 2)]'
+}
+
 @test "layers are put together on top of its attention" {
   attempt "$ATTNBENCH" verify --plugin "$(plugin mine_fast)" --kernel mine --rule multi_head -B 2 -H 3 -S 12 -D 8 --layout BHSD,HBSD
   expect_status 0
