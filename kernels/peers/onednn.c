@@ -195,9 +195,8 @@ static int make_position(const struct attn_problem *problem, int64_t b, float **
         peer_visible(problem, b, i, &first, &last);
         hidden = last > first && (first > begin || last < end);
     }
-    if (!hidden)
+    if (!hidden || end == begin)
         return 0;
-    /* something is hidden, so there are keys */
     float *row = *add = calloc((size_t)problem->S_q, (size_t)(end - begin) * sizeof *row);
     if (!row)
         return -ENOMEM;

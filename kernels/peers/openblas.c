@@ -10,7 +10,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <strings.h>
 
 #include "blas.h"
 
@@ -62,9 +62,12 @@ static void tell(char *text, size_t size)
 {
     static const char *const threads[] = {"no threads", "POSIX threads", "OpenMP"};
     const char *config = openblas.get_config(), *forced = getenv("OPENBLAS_CORETYPE"), *l2 = getenv("OPENBLAS_L2_SIZE");
-    snprintf(text, size, "%s, core type %s%s%s%s%s, %s", config, openblas.get_corename(),
-             forced ? ", forced by OPENBLAS_CORETYPE=" : "", forced ? forced : "", l2 ? ", OPENBLAS_L2_SIZE=" : "",
-             l2 ? l2 : "",
+    const char *how = "";
+    if (forced) /* it takes what it finds itself for a name that it does not know */
+        how = strcasecmp(forced, openblas.get_corename()) == 0 ? ", forced by OPENBLAS_CORETYPE="
+                                                               : ", in spite of OPENBLAS_CORETYPE=";
+    snprintf(text, size, "%s, core type %s%s%s%s%s, %s", config, openblas.get_corename(), how, forced ? forced : "",
+             l2 ? ", OPENBLAS_L2_SIZE=" : "", l2 ? l2 : "",
              openblas.built >= 0 && openblas.built <= BUILT_OPENMP ? threads[openblas.built] : "threads unknown");
 }
 
