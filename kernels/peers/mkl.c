@@ -4,8 +4,8 @@
  *
  * Opened is its single dynamic library, which loads the rest by what is set before its first call: integers of 32 bits,
  * and threads by GNU's OpenMP, the runtime that a program built with gcc has already, so that no second one spins
- * beside it. Spans use the same layer with one thread for the calling thread alone, which was as fast as the layer
- * without threads; the layer cannot be changed later.
+ * beside it. Spans use the same layer with one thread for
+ * the calling thread alone: the layer cannot be changed later.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -42,7 +42,7 @@ struct onednn_after {
 struct onednn_product {
     void *primitive;
     int add_argument; /* where the tensor to be added is handed over */
-    bool reference;   /* the library has nothing better than plain loops, thousands of times slower */
+    bool reference;   /* the library has nothing better than plain loops, far slower */
 };
 
 /* Opens the library and its CPU engine, once; false with onednn_library()->reason. */
