@@ -417,8 +417,8 @@ static void test_peer(void **state)
         fail_msg("%s: %s (status %#x)", kernel->name, text, (unsigned)status);
 }
 
-/* A library that is nowhere is refused with what to do about it. */
-static void test_reason(void **state)
+/* Every adapter can say why not, and what ran. */
+static void test_entries(void **state)
 {
     (void)state;
     for (const struct attn_kernel *const *peer = attn_peers; *peer; peer++) {
@@ -437,7 +437,7 @@ int main(int count_of_arguments, char **arguments)
         setenv("CHECK_PEERS_STARTED", "1", 1);
         execv("/proc/self/exe", arguments);
     }
-    struct CMUnitTest tests[MOST_PEERS + 1] = {cmocka_unit_test(test_reason)};
+    struct CMUnitTest tests[MOST_PEERS + 1] = {cmocka_unit_test(test_entries)};
     size_t count = 1;
     for (const struct attn_kernel *const *peer = attn_peers; *peer && count <= MOST_PEERS; peer++)
         tests[count++] = (struct CMUnitTest){(*peer)->name, test_peer, NULL, NULL, (void *)*peer};
