@@ -155,9 +155,7 @@ static void conclude_confirmed(json_t *record, const json_t *confirmation, const
         put(record, GATE_WRONG, json_sprintf("when it was to be confirmed: %s", reason));
     else if (says(confirmation, "status", "failed"))
         put(record, GATE_FAILED, json_sprintf("when it was to be confirmed: %s", reason));
-    else if (!says(confirmation, "status", "ok"))
-        put(record, GATE_INCONCLUSIVE, json_sprintf("%s, but not confirmed: %s", suspicion, reason));
-    else if (is_noisy(confirmation))
+    else if (!says(confirmation, "status", "ok") || is_noisy(confirmation))
         put(record, GATE_INCONCLUSIVE, json_sprintf("%s, but not confirmed: %s", suspicion, reason));
     else if (!(p < GATE_CONFIRMING_P))
         put_unfounded(record, confirmation,
