@@ -68,6 +68,10 @@ static void pair_up(struct point *point, const struct side sides[DUET_SIDES], st
     /* A sweep over the kernels of a file has their names with its prefix. */
     const char *colon = strrchr(point->kernel, ':'), *base = colon ? colon + 1 : point->kernel;
     pair->point = point;
+    /* The plan's reason names the kernel as the registry does. */
+    if (point->skip_reason && colon &&
+        strncmp(point->skip_reason, sides[DUET_A].prefix, strlen(sides[DUET_A].prefix)) == 0)
+        point->skip_reason = intern(point->skip_reason + strlen(sides[DUET_A].prefix));
     for (int s = 0; s < DUET_SIDES; s++) {
         const char *kernel = sides[s].kernel ? sides[s].kernel : intern(base);
         const char *name = intern_format("%s%s", sides[s].prefix, kernel);

@@ -1,0 +1,78 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# duet: verdicts on changes that are planted, what it refuses, and what it writes. Figures are not tested.
+
+# shellcheck source=tests/helpers.bash
+. "$BATS_TEST_DIRNAME/helpers.bash"
+# shellcheck source=tests/gate.bash
+. "$BATS_TEST_DIRNAME/gate.bash"
+
+setup_file() {
+  build_libraries base "slow -DEXTRA=100" "wrong -DWRONG" "crash -DCRASHES" "newer -DNEWER" "alone -DALONE"
+}
+
+@test "the same code is the same, whichever way it is named" {
+  attempt "$ATTNBENCH" duet "$libraries/base.so:steady" "$libraries/base.so:changed" "${tiny[@]}" -o json --out "$work/j.jsonl"
+  expect_status 0
+  json_holds "$work/stdout" 'd["schema"] == "attnbench.duet/1" and [p["verdict"] for p in d["points"]] == ["same"]'
+  json_holds "$work/stdout" '(lambda p: p["judged_by"] == "cpu" and len(p["log_ratios_cpu"]) == p["processes"] >= 8 and
+    p["ratio_low"] <= p["ratio"] <= p["ratio_high"] and p["a"].endswith("base.so:steady"))(d["points"][0])'
+  json_holds "$work/j.jsonl" '[l["schema"] for l in lines] == ["attnbench.context/1", "attnbench.duet/1"]'
+}
+
+@test "slower and faster are told of B, and are no failure" {
+  attempt "$ATTNBENCH" duet "$libraries/base.so" "$libraries/slow.so" "${tiny[@]}" --kernel changed
+  expect_status 0
+  expect_out slower changed
+  attempt "$ATTNBENCH" duet "$libraries/slow.so" "$libraries/base.so" "${tiny[@]}" --kernel changed -o json
+  expect_status 0
+  json_holds "$work/stdout" '[p["verdict"] for p in d["points"]] == ["faster"] and d["points"][0]["ratio"] < 0.8'
+}
+
+@test "files alone stand for their kernels, each once; what a side lacks is skipped with the reason" {
+  attempt "$ATTNBENCH" duet "$libraries/base.so" "$libraries/alone.so" "${tiny[@]}" -o json
+  expect_status 0
+  json_holds "$work/stdout" '[(p["kernel"], p["status"]) for p in d["points"]] == [("steady", "ok"), ("changed", "skipped")]
+    and "no kernel of this name" in d["points"][1]["reason"]'
+}
+
+@test "two kernels of this build" {
+  attempt "$ATTNBENCH" duet naive tiled -S 16 -D 8 --threads 1 --processes 3 -o json
+  json_holds "$work/stdout" '[(p["a"], p["b"]) for p in d["points"]] == [("naive", "tiled")] and
+    len(d["points"][0]["log_ratios_cpu"]) == 3'
+}
+
+@test "a wrong result and a crash are exit 1, and name the side" {
+  attempt "$ATTNBENCH" duet "$libraries/base.so" "$libraries/wrong.so" "${tiny[@]}" --kernel changed
+  expect_status 1
+  expect_out wrong wrong.so:changed
+  attempt "$ATTNBENCH" duet "$libraries/crash.so" "$libraries/base.so" "${tiny[@]}" --kernel changed
+  expect_status 1
+  expect_out failed crash.so:changed "signal 4"
+}
+
+@test "what cannot be compared or read is refused in one line" {
+  attempt "$ATTNBENCH" duet "$libraries/base.so" "$libraries/newer.so" "${tiny[@]}"
+  expect_refusal 4 newer.so "ABI"
+  refused duet naive -- "what is to be compared"
+  refused duet naive nosuch -- "nosuch"
+  refused duet naive "$libraries/base.so:nosuch" -- "has no kernel" "nosuch"
+  refused duet "$libraries/base.so" "$libraries/nosuch.so" -- nosuch.so
+  refused duet naive tiled -o csv -- "neither table nor json"
+  refused duet naive tiled --tau 0 -- "--tau"
+  refused duet "$libraries/base.so" "$libraries/base.so" --kernel nosuch -- "no kernel matches 'nosuch'" "steady, changed"
+  ATTNBENCH_DUET_SECONDS=never refused duet naive tiled -- ATTNBENCH_DUET_SECONDS never
+}
+
+@test "--max-time: what was not reached is told, exit 4" {
+  attempt "$ATTNBENCH" duet "$libraries/base.so" "$libraries/base.so" "${tiny[@]}" --max-time 0.01s
+  expect_status 4
+  expect_out unreached "--max-time was over"
+}
+
+@test "nothing that can run: 77" {
+  attempt "$ATTNBENCH" duet "$libraries/base.so" "$libraries/base.so" "${tiny[@]}" --dtype f16
+  expect_status 77
+  expect_out skipped f16
+}
