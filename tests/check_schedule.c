@@ -217,14 +217,57 @@ static void test_bhq_cuts_one_head(void **state)
     assert_true(seen.calls >= 16);
 }
 
-static void test_own_threads_refused(void **state)
+/* A kernel on its own threads is for schedule own alone, unless it does spans too; others are never for it. */
+static void test_own_threads(void **state)
 {
     (void)state;
     struct attn_problem problem = problem_of(1, 1, 1, false);
     struct attn_kernel kernel = counting;
+    for (const struct attn_schedule *const *schedule = attn_schedules; *schedule; schedule++) {
+        const bool own = *schedule == &attn_schedule_own;
+        kernel.caps = ATTN_CAP_OWN_THREADS;
+        assert_int_equal((*schedule)->refuse(&kernel, &problem, 2) == NULL, own);
+        kernel.caps = ATTN_CAP_OWN_THREADS | ATTN_CAP_SPANS | ATTN_CAP_PARTIAL | ATTN_CAP_SPLIT_KEYS;
+        assert_null((*schedule)->refuse(&kernel, &problem, 2));
+        kernel.caps = 0;
+        if (own)
+            assert_non_null((*schedule)->refuse(&kernel, &problem, 2));
+    }
     kernel.caps = ATTN_CAP_OWN_THREADS;
-    for (const struct attn_schedule *const *schedule = attn_schedules; *schedule; schedule++)
-        assert_non_null((*schedule)->refuse(&kernel, &problem, 2));
+    assert_ptr_equal(attn_schedule_choose(&kernel, &problem, 1), &attn_schedule_own);
+    assert_ptr_equal(attn_schedule_choose(&kernel, &problem, 2), &attn_schedule_own);
+}
+
+static int32_t phase_of_own = -1;
+static bool own_was_asked;
+
+static int note_own(const struct attn_problem *problem, const struct attn_args *args, const struct attn_span *span,
+                    int32_t phase, void *state, void *scratch)
+{
+    (void)args, (void)state, (void)scratch;
+    own_was_asked = problem->flags & ATTN_FLAG_OWN;
+    phase_of_own = phase;
+    return span->b1 == problem->B && span->h1 == problem->H && span->q1 == problem->S_q && span->k1 == problem->S_kv
+               ? 0
+               : -1;
+}
+
+/* One call over everything, told that it may use its own threads. */
+static void test_own_runs_once(void **state)
+{
+    (void)state;
+    struct attn_problem problem = problem_of(2, 3, 5, false);
+    struct attn_plan plan = {.phases = 1, .q_grain = 1, .k_grain = 1, .head_grain = 1};
+    struct attn_kernel kernel = counting;
+    void *scratch[2] = {NULL, NULL};
+    double busy[2] = {0, 0};
+    kernel.run = note_own;
+    const struct attn_job job = {
+        .kernel = &kernel, .problem = &problem, .plan = &plan, .scratch = scratch, .busy_ns = busy, .threads = 2};
+    assert_int_equal(attn_schedule_own.run(&job), 0);
+    assert_true(own_was_asked);
+    assert_int_equal(phase_of_own, 0);
+    assert_true(busy[0] > 0 && busy[1] == busy[0]);
 }
 
 static void test_find(void **state)
@@ -280,7 +323,8 @@ int main(void)
         cmocka_unit_test(test_errors_come_back),
         cmocka_unit_test(test_late_blocks_first),
         cmocka_unit_test(test_bhq_cuts_one_head),
-        cmocka_unit_test(test_own_threads_refused),
+        cmocka_unit_test(test_own_threads),
+        cmocka_unit_test(test_own_runs_once),
         cmocka_unit_test(test_find),
         cmocka_unit_test(test_auto),
     };

@@ -3,6 +3,7 @@
  * Softmax of a row in AVX2; only to be called where the machine has it.
  *
  * build-flags: -mavx2 -mfma -mf16c
+ * build-flags-clang: -mavx2 -mfma -mf16c
  * The adapters themselves are compiled for the baseline. With its vectors of four floats the softmax would take as long
  * as a product of a head of 64 features, which no user of these libraries would put up with.
  */
