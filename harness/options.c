@@ -42,12 +42,10 @@ static const struct command_words {
      "--config ci.\vExit codes: 0 any verdict, 1 a wrong result or failure, 4 inconclusive.",
      "ci"},
     {COMMAND_GATE, "gate", "BASE.so [NEW.so] [MODEL ...]",
-     "Compare the kernels of two builds over a config, with a verdict for CI. NEW left out: the libattnkernels.so "
-     "beside "
-     "the program (make kernels builds it). Without flags: --config ci.\v"
+     "Compare the kernels of two builds over a config, with a verdict for CI. Without flags: --config ci. NEW is the "
+     "libattnkernels.so beside the program (make kernels builds it) where it is left out.\v"
      "Exit codes: 0 no regression, 1 a wrong result or failure, 3 regression confirmed, 4 inconclusive, too noisy, out "
-     "of "
-     "time or not comparable.",
+     "of time or not comparable.",
      "ci"},
 };
 
@@ -87,7 +85,8 @@ static const struct own_flag {
       "A sweep from a file (list configs, or any other); flags override its keys", GROUP_OUTPUT},
      COMMAND_ALL},
     {{"out", FLAG_OUT, "FILE", 0, "Where the journal of results goes", GROUP_OUTPUT}, COMMAND_RUN | COMMAND_PAIRS},
-    {{NULL, 'o', "table,jsonl,csv,json,md", 0, "What stdout shows (table)", GROUP_OUTPUT}, COMMAND_RUN},
+    {{NULL, 'o', "table,jsonl,csv,json,md,github,junit,google-benchmark", 0, "What stdout shows (table)", GROUP_OUTPUT},
+     COMMAND_RUN},
     {{NULL, 'o', "table,json", 0, "What stdout shows (table)", GROUP_OUTPUT}, COMMAND_PAIRS},
     {{"tau", FLAG_TAU, "SHARE", 0, "The slowdown that matters (2%)", GROUP_OUTPUT}, COMMAND_PAIRS},
     {{"processes", FLAG_PROCESSES, "N", 0, "Exactly so many processes a point, with a verdict only at the end",
