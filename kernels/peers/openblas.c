@@ -58,16 +58,36 @@ static int set_threads(int threads)
     return before;
 }
 
+/* The core type that would serve this CPU where the library has taken one without AVX2, NULL where it need not be told.
+ * A release falls back to such a one on every CPU model that is newer than itself. */
+static const char *better_core(const char *core)
+{
+    static const char *const old[] = {"Prescott",    "Core2",     "Penryn",     "Dunnington",  "Nehalem",
+                                      "Sandybridge", "Atom",      "Opteron",    "Barcelona",   "Opteron_SSE3",
+                                      "Bobcat",      "Bulldozer", "Piledriver", "Steamroller", "Nano",
+                                      "Northwood",   "Generic",   NULL};
+    bool is_old = false;
+    for (const char *const *name = old; *name; name++)
+        is_old |= strcasecmp(*name, core) == 0;
+    if (!is_old)
+        return NULL;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        return "SKYLAKEX";
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? "HASWELL" : NULL;
+}
+
 static void tell(char *text, size_t size)
 {
     static const char *const threads[] = {"no threads", "POSIX threads", "OpenMP"};
     const char *config = openblas.get_config(), *forced = getenv("OPENBLAS_CORETYPE"), *l2 = getenv("OPENBLAS_L2_SIZE");
-    const char *how = "";
+    const char *how = "", *better = forced ? NULL : better_core(openblas.get_corename());
     if (forced) /* it takes what it finds itself for a name that it does not know */
         how = strcasecmp(forced, openblas.get_corename()) == 0 ? ", forced by OPENBLAS_CORETYPE="
                                                                : ", in spite of OPENBLAS_CORETYPE=";
-    snprintf(text, size, "%s, core type %s%s%s%s%s, %s", config, openblas.get_corename(), how, forced ? forced : "",
-             l2 ? ", OPENBLAS_L2_SIZE=" : "", l2 ? l2 : "",
+    snprintf(text, size, "%s, core type %s%s%s%s%s%s%s%s, %s", config, openblas.get_corename(), how,
+             forced ? forced : "", better ? ": OpenBLAS does not know this CPU, OPENBLAS_CORETYPE=" : "",
+             better ? better : "", better ? " would serve it" : "", l2 ? ", OPENBLAS_L2_SIZE=" : "", l2 ? l2 : "",
              openblas.built >= 0 && openblas.built <= BUILT_OPENMP ? threads[openblas.built] : "threads unknown");
 }
 

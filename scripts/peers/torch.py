@@ -15,6 +15,25 @@ import attnbench_peer
 from attnbench_peer import Refusal
 
 
+# OpenBLAS's core types without AVX2, in small letters.
+OLD_CORES = {"prescott", "core2", "penryn", "dunnington", "nehalem", "sandybridge", "atom", "opteron", "opteron_sse3",
+             "barcelona", "bobcat", "bulldozer", "piledriver", "steamroller", "nano", "northwood", "generic"}
+
+
+def core_hint(core):
+    """What would serve this CPU better than a core type that OpenBLAS fell back to, in words; or nothing."""
+    forced = os.environ.get("OPENBLAS_CORETYPE")
+    if forced:
+        return f", {'forced by' if forced.lower() == core.lower() else 'in spite of'} OPENBLAS_CORETYPE={forced}"
+    if core.lower() not in OLD_CORES:
+        return ""
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        flags = set(next((line for line in file if line.startswith("flags")), "").split())
+    better = ("SKYLAKEX" if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags
+              else "HASWELL" if {"avx2", "fma"} <= flags else None)
+    return f": OpenBLAS does not know this CPU, OPENBLAS_CORETYPE={better} would serve it" if better else ""
+
+
 def blas_name():
     """The BLAS behind this torch, by what the process has mapped, and the CPU that it takes this one for: OpenBLAS falls
     back to an old one where it does not know the model."""
@@ -29,7 +48,8 @@ def blas_name():
             except (OSError, AttributeError):
                 return name
             corename.restype = ctypes.c_char_p
-            return f"{name}, core type {corename().decode()}"
+            core, l2 = corename().decode(), os.environ.get("OPENBLAS_L2_SIZE")
+            return f"{name}, core type {core}{core_hint(core)}" + (f", OPENBLAS_L2_SIZE={l2}" if l2 else "")
     return "reference BLAS" if any("libblas" in file for file in files) else None
 
 
