@@ -10,7 +10,8 @@
 . "$BATS_TEST_DIRNAME/gate.bash"
 
 setup_file() {
-  build_libraries base "slow -DEXTRA=100" "wrong -DWRONG" "crash -DCRASHES" "newer -DNEWER" "alone -DALONE"
+  build_libraries base "slow -DEXTRA=100" "wrong -DWRONG" "crash -DCRASHES" "newer -DNEWER" "alone -DALONE" \
+    "shifty -DSHIFTY"
 }
 
 gate() { # NEW FLAG...: against base.so
@@ -84,6 +85,20 @@ assert "changed" in case.get("name") and case.find("failure").get("type") == "re
   gate base --dtype f16
   expect_status 77
   expect_out "nothing could run here: 2 skipped"
+}
+
+@test "a control for compute and one for memory; identical code that differs takes every change's verdict" {
+  printf 'name: two\nsweeps:\n  - {S: 48, D: 16}\n  - {q-len: 1, kv-len: 256, H: 4, kv-heads: 1, D: 16}\n' >two.yaml
+  attempt "$ATTNBENCH" gate "$libraries/base.so" "$libraries/base.so" --config two.yaml --threads 1 --tau 20% --kernel steady \
+    -o json
+  expect_status 0
+  json_holds "$work/stdout" '[(c["class"], c["first"]["S_q"]) for c in d["gate"]["controls"]] == [("compute", 48), ("memory", 1)]'
+  GITHUB_ACTIONS=true attempt "$ATTNBENCH" gate "$libraries/shifty.so" "$libraries/slow.so" "${tiny[@]}" --kernel changed \
+    --json g.json
+  expect_status 4
+  expect_out "inconclusive: 1 inconclusive" "; repeated: slower" "identical code differs" "::warning title=attnbench gate%3A controls"
+  json_holds g.json 'd["gate"]["tainted"] is True and d["points"][0]["confirmation"]["p"] < 0.01 and
+    "identical code differs" in d["points"][0]["note"]'
 }
 
 @test "--max-time: points that were not reached are listed, exit 4" {
