@@ -56,6 +56,8 @@ tidy() { # nothing is left behind: no worktree, no change in tree or index
 
 @test "a slower tree is exit 3; the base is built once, by its own Makefile, and leaves no worktree" {
   repository
+  mkdir -p build/gate-base/run.killed
+  git worktree add -q --detach build/gate-base/run.killed/tree base # as one that was killed leaves it
   attempt scripts/gate base --tau 20%
   expect_status 3
   expect_out "regression: 1 regression" changed
