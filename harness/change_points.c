@@ -21,7 +21,8 @@ enum { SHORTEST = CHANGE_POINTS_SHORTEST };
 
 struct series {
     size_t n;
-    const double *values;
+    double *values, *errors;
+    size_t *index; /* [n] where each point stands in what was asked about */
     double level, phi;
     double *weight, *sum; /* [n + 1]: of the points before; sum is of weight times value */
     bool *cut;            /* [n + 1]: a new level begins here; 0 and n are cuts too */
@@ -96,22 +97,69 @@ static size_t cut_after(const struct series *series, size_t at)
     return at;
 }
 
+/* Where in [first, last] to cut [before, next) in two so that the means differ most; `at` unless another is better. */
+static size_t best_place(const struct series *series, size_t before, size_t next, size_t at, size_t first, size_t last)
+{
+    double best, t;
+    difference(series, before, next, at, next, &t);
+    best = fabs(t);
+    for (size_t i = first; i <= last; i++) {
+        difference(series, before, next, i, next, &t);
+        if (fabs(t) > best) {
+            best = fabs(t);
+            at = i;
+        }
+    }
+    return at;
+}
+
+/* Each cut to the best place between its neighbours, until all are there. Each move explains more of the spread, so
+ * there is an end; the count only guards against rounding. */
 static void move_to_best_places(const struct series *series)
 {
-    for (size_t at = cut_after(series, 0), next; at < series->n; at = next) {
-        size_t before = cut_before(series, at), best_at = at;
-        double best = 0, t;
-        next = cut_after(series, at);
-        for (size_t i = before + SHORTEST; i + SHORTEST <= next; i++) {
-            difference(series, before, next, i, next, &t);
-            if (fabs(t) > best) {
-                best = fabs(t);
-                best_at = i;
-            }
+    bool moved = true;
+    for (size_t pass = 0; moved && pass < series->n; pass++) {
+        moved = false;
+        for (size_t at = cut_after(series, 0), next; at < series->n; at = next) {
+            size_t before = cut_before(series, at);
+            next = cut_after(series, at);
+            size_t best = best_place(series, before, next, at, before + SHORTEST, next - SHORTEST);
+            moved |= best != at;
+            series->cut[at] = false;
+            series->cut[best] = true;
         }
-        series->cut[at] = false;
-        series->cut[best_at] = true;
     }
+}
+
+/* A level of the least length that would be better off shorter: its other points belong to a neighbour and only make
+ * up the number. *from and *to receive what it has of its own, at least one point. Returns whether there is one. */
+static bool find_fragment(const struct series *series, size_t *from, size_t *to)
+{
+    for (size_t at = 0, next; at < series->n; at = next) {
+        next = cut_after(series, at);
+        if (next - at > SHORTEST || next - at == series->n)
+            continue;
+        *from = at;
+        *to = next;
+        if (at > 0)
+            *from = best_place(series, cut_before(series, at), next, at, at + 1, next - 1);
+        if (next < series->n)
+            *to = best_place(series, at, cut_after(series, next), next, at + 1, next - 1);
+        if (*to <= *from)
+            *to = next;
+        if (*from > at || *to < next)
+            return true;
+    }
+    return false;
+}
+
+static void leave_out(struct series *series, size_t from, size_t to)
+{
+    const size_t behind = series->n - to;
+    memmove(series->values + from, series->values + to, behind * sizeof *series->values);
+    memmove(series->errors + from, series->errors + to, behind * sizeof *series->errors);
+    memmove(series->index + from, series->index + to, behind * sizeof *series->index);
+    series->n -= to - from;
 }
 
 /* One outlier moves the mean of a short level, but not its median. 0, or -ENOMEM. */
@@ -144,7 +192,7 @@ static int list_or_drop(const struct series *series, struct change_point *found,
             worst = p;
             weakest = at;
         }
-        found[(*count)++] = (struct change_point){at, size, p};
+        found[(*count)++] = (struct change_point){series->index[at], size, p};
     }
     if (weakest > 0)
         series->cut[weakest] = false;
@@ -158,10 +206,11 @@ static int ascending(const void *left, const void *right)
 }
 
 /* Fills weights and sums, about the first value so that nothing cancels; and phi, in `squares` of n. */
-static int weigh(struct series *series, const double *values, const double *errors, double *squares)
+static int weigh(struct series *series, double *squares)
 {
     const size_t n = series->n, differences = n - 1, kept = differences - (differences + 4) / 5;
-    const double median = statistics_median(errors, n), least = fmax(median / 4, 1e-6);
+    const double *values = series->values, *errors = series->errors, median = statistics_median(errors, n);
+    const double least = fmax(median / 4, 1e-6);
     double mean = 0, before = 0;
     if (isnan(median))
         return -ENOMEM;
@@ -182,6 +231,23 @@ static int weigh(struct series *series, const double *values, const double *erro
     return isfinite(series->sum[n]) && isfinite(series->phi) ? 0 : -EINVAL;
 }
 
+/* The significant cuts of the points that are left. How many, or -errno. */
+static long find_cuts(struct series *series, double *squares, struct change_point *found)
+{
+    size_t count = 0;
+    int code = weigh(series, squares);
+    if (code < 0)
+        return code;
+    memset(series->cut, 0, (series->n + 1) * sizeof *series->cut);
+    series->cut[0] = series->cut[series->n] = true;
+    search(series, 0, series->n);
+    do {
+        move_to_best_places(series);
+        code = list_or_drop(series, found, &count);
+    } while (code > 0);
+    return code < 0 ? code : (long)count;
+}
+
 long change_points_find(const double *values, const double *standard_errors, size_t n, double level,
                         struct change_point *found)
 {
@@ -192,30 +258,30 @@ long change_points_find(const double *values, const double *standard_errors, siz
             return -EINVAL;
     if (change_points_most(n) == 0)
         return 0;
-    struct series series = {.n = n, .values = values, .level = level};
-    double *squares = malloc(n * sizeof *squares);
-    series.weight = calloc(n + 1, sizeof *series.weight);
-    series.sum = calloc(n + 1, sizeof *series.sum);
+    struct series series = {.n = n, .level = level};
+    double *numbers = calloc(5 * n + 2, sizeof *numbers), *squares = numbers;
+    series.index = calloc(n, sizeof *series.index);
     series.cut = calloc(n + 1, sizeof *series.cut);
-    size_t count = 0;
     long result = -ENOMEM;
-    if (!squares || !series.weight || !series.sum || !series.cut)
+    if (!numbers || !series.index || !series.cut)
         goto done;
-    result = weigh(&series, values, standard_errors, squares);
-    if (result < 0)
-        goto done;
-    series.cut[0] = series.cut[n] = true;
-    search(&series, 0, n);
-    do {
-        move_to_best_places(&series);
-        result = list_or_drop(&series, found, &count);
-    } while (result > 0);
-    if (result == 0)
-        result = (long)count;
+    series.values = squares + n;
+    series.errors = series.values + n;
+    series.weight = series.errors + n;
+    series.sum = series.weight + n + 1;
+    memcpy(series.values, values, n * sizeof *values);
+    memcpy(series.errors, standard_errors, n * sizeof *standard_errors);
+    for (size_t i = 0; i < n; i++)
+        series.index[i] = i;
+    for (size_t from, to;;) {
+        result = change_points_most(series.n) == 0 ? 0 : find_cuts(&series, squares, found);
+        if (result <= 0 || !find_fragment(&series, &from, &to))
+            break;
+        leave_out(&series, from, to);
+    }
 done:
-    free(squares);
-    free(series.weight);
-    free(series.sum);
+    free(numbers);
+    free(series.index);
     free(series.cut);
     return result;
 }

@@ -8,7 +8,9 @@
  * points, and each part is searched again. (Splitting in two alone does not see a regression that was mended soon.)
  * Then each change point is moved to the best place between its neighbours and tested against them, and the weakest is
  * dropped until all are significant. Each level lasts at least 3 points, and at least half of a change must be in the
- * medians too, so that a single outlier makes none.
+ * medians too, so that a single outlier makes none. A level of 3 points that would be better off shorter has borrowed
+ * from its neighbour: the one or two points of its own are left out, and the rest is searched anew. So a change is
+ * told once 3 points stand at its new level, and at the first of them.
  *
  * Test: means are weighted by 1 / SE^2; t = difference / sqrt(phi (1 / sum of weights left + 1 / sum right)), Student's
  * distribution with n - 2 degrees of freedom, two-sided. The statistic is the greatest of many: p is multiplied by the

@@ -172,6 +172,33 @@ static void cuts_move_to_better_places(void **state)
     }
 }
 
+/* Two runs at twice the time are no level yet, wherever they stand, and no other point makes up the number: neither one
+ * before, which would be blamed for them, nor one behind. What changed besides is told as if they were not there. */
+static void two_points_are_no_level(void **state)
+{
+    (void)state;
+    static const size_t at[] = {0, 7, 16}; /* first, between, last */
+    const double log_2 = 0.6931471805599453;
+    for (int sign = -1; sign <= 1; sign += 2)
+        for (uint64_t seed = 1; seed <= 50; seed++)
+            for (size_t place = 0; place < sizeof at / sizeof at[0]; place++)
+                for (int step = 0; step < 2; step++) {
+                    double values[19], errors[19];
+                    struct change_point found[6];
+                    noise(values, errors, 19, 0.01, 0.01, seed);
+                    add(values, 11, 19, step * 0.1);
+                    add(values, at[place], at[place] + 2, sign * log_2);
+                    assert_int_equal(change_points_find(values, errors, 18, CHANGE_POINTS_LEVEL, found), step);
+                    assert_true(!step || (found[0].first == 11 && fabs(found[0].size - 0.1) < 0.03));
+                    if (at[place] < 16)
+                        continue;
+                    add(values, 18, 19, sign * log_2); /* the third: told, at the first of them */
+                    assert_int_equal(change_points_find(values, errors, 19, CHANGE_POINTS_LEVEL, found), step + 1);
+                    assert_int_equal(found[step].first, 16);
+                    assert_true(fabs(found[step].size - sign * log_2) < 0.05);
+                }
+}
+
 /* Points of little weight must not make a change; the same points of full weight do. */
 static void weights_count(void **state)
 {
@@ -252,6 +279,7 @@ int main(void)
         cmocka_unit_test(weights_count),
         cmocka_unit_test(several_changes),
         cmocka_unit_test(cuts_move_to_better_places),
+        cmocka_unit_test(two_points_are_no_level),
         cmocka_unit_test(false_alarms),
         cmocka_unit_test(p_falls_with_the_step),
         cmocka_unit_test(refusals),

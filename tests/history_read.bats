@@ -157,11 +157,13 @@ PY
   expect_out "000000000005" "1 series: 1 slower" "the same commit stands before it"
 }
 
-@test "a step between machines, or of a single run, is none" {
+@test "a step between machines, or of one run or two, is none; the third shows where it began" {
   import_runs journal 1 8
   import_runs journal 9 16 scale=2 machine=machine-b prefix=other
   import_runs journal 17 17 scale=2
   changes_json 'alerts == []'
-  import_runs journal 18 19 scale=2
+  import_runs journal 18 18 scale=2
+  changes_json 'alerts == []'
+  import_runs journal 19 19 scale=2
   changes_json 'len(alerts) == 1 and alerts[0]["slower"] == 2 and alerts[0]["commit"][:12] == "000000000011"'
 }
