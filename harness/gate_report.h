@@ -33,6 +33,8 @@ const char *gate_why(const json_t *record);
 char *gate_control_text(const json_t *control);
 /* "140 processes in 182 s of at most 600 s". malloc'd. */
 char *gate_budget_text(const struct gate_report *report);
+/* The flags that make a gate of this point alone: "-B 1 ... --kernel avx512 --threads 1". malloc'd; NULL: unknown. */
+char *gate_flags_text(const json_t *record);
 /* Whether a reader wants to see the record itself rather than count it. */
 bool gate_is_news(const json_t *record);
 

@@ -28,7 +28,7 @@ static enum paint paint_of(enum gate_outcome outcome)
 
 static void print_row(FILE *file, const json_t *record, const struct output_style *style)
 {
-    char ratio[DUET_RATIO_BYTES], *point = gate_point_text(record);
+    char ratio[DUET_RATIO_BYTES], *point = gate_point_text(record), *flags = gate_flags_text(record);
     const char *why = gate_why(record);
     const json_t *confirmation = json_object_get(record, "confirmation");
     duet_ratio_text(record, ratio);
@@ -42,6 +42,10 @@ static void print_row(FILE *file, const json_t *record, const struct output_styl
     }
     if (why)
         fprintf(file, "    %s%s%s\n", paint(style->color, PAINT_FAINT), why, paint(style->color, PAINT_PLAIN));
+    if (gate_outcome(record) < GATE_UNREACHED && flags)
+        fprintf(file, "    %sthis point alone: %s%s\n", paint(style->color, PAINT_FAINT), flags,
+                paint(style->color, PAINT_PLAIN));
+    free(flags);
     free(point);
 }
 

@@ -9,6 +9,7 @@
 #include "duet_table.h"
 #include "gate_report.h"
 #include "json_util.h"
+#include "record_repro.h"
 #include "record_text.h"
 
 const char *gate_headline(const struct gate_report *report)
@@ -94,6 +95,16 @@ char *gate_budget_text(const struct gate_report *report)
     if (asprintf(&text, "%zu processes in %.0f s%s", report->processes, report->spent_s, limit) < 0)
         text = NULL;
     return text;
+}
+
+char *gate_flags_text(const json_t *record)
+{
+    static const char command[] = "attnbench run ";
+    char *repro = record_repro(record), *flags = NULL;
+    if (repro && strncmp(repro, command, strlen(command)) == 0)
+        flags = strdup(repro + strlen(command));
+    free(repro);
+    return flags;
 }
 
 bool gate_is_news(const json_t *record)

@@ -9,7 +9,7 @@
 . "$BATS_TEST_DIRNAME/gate.bash"
 
 setup_file() {
-  build_libraries base "slow -DEXTRA=100" "wrong -DWRONG" "crash -DCRASHES" "newer -DNEWER" "alone -DALONE"
+  build_libraries base "slow -DEXTRA=70" "wrong -DWRONG" "crash -DCRASHES" "newer -DNEWER" "alone -DALONE"
 }
 
 @test "the same code is the same, whichever way it is named" {

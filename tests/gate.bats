@@ -10,7 +10,7 @@
 . "$BATS_TEST_DIRNAME/gate.bash"
 
 setup_file() {
-  build_libraries base "slow -DEXTRA=100" "wrong -DWRONG" "crash -DCRASHES" "newer -DNEWER" "alone -DALONE" \
+  build_libraries base "slow -DEXTRA=70" "wrong -DWRONG" "crash -DCRASHES" "newer -DNEWER" "alone -DALONE" \
     "shifty -DSHIFTY"
 }
 
@@ -41,20 +41,24 @@ assert len({(c.get("classname"), c.get("name")) for c in s.findall("testcase")})
 @test "a slowdown is confirmed, named, and exit 3; everywhere it is told" {
   GITHUB_ACTIONS=true gate slow --json g.json --markdown g.md --junit g.xml --out j.jsonl
   expect_status 3
-  expect_out "regression: 1 regression, 1 same" "again in 12 fresh processes" \
+  expect_out "regression: 1 regression, 1 same" "again in 12 fresh processes" "this point alone: " \
     "::error title=attnbench gate%3A regression::changed auto 1 thr"
   [ "$(grep -c '^::' "$work/stdout")" = 1 ] || tell "one annotation expected"
+  local flags
+  read -r -a flags < <(sed -n 's/^ *this point alone: //p' "$work/stdout")
   json_holds g.json '(lambda p: p["kernel"] == "changed" and p["outcome"] == "regression" and p["flagged"] is True and
     p["processes"] == 24 and len(p["log_ratios_cpu"]) == 24 and p["ratio"] > 1.2 and p["confirmation"]["processes"] == 12
     and p["confirmation"]["p"] < 0.01 and p["p_fixed"] <= p["p_adjusted"] <= 0.05)(d["points"][0])'
   json_holds g.json 'd["gate"]["exit_code"] == 3 and d["points"][1]["outcome"] == "same"'
   json_holds j.jsonl 'sorted(l["kernel"] for l in lines[1:]) == ["changed", "steady"]'
-  grep -q '^| regression | +' g.md || cat g.md
   grep -q '^| regression | +' g.md
   python3 -c 'import xml.etree.ElementTree as x; s = x.parse("g.xml").getroot().find("testsuite")
 assert s.get("failures") == "1", s.attrib
 [case] = [c for c in s.findall("testcase") if c.find("failure") is not None]
 assert "changed" in case.get("name") and case.find("failure").get("type") == "regression"'
+  attempt "$ATTNBENCH" gate "$libraries/base.so" "$libraries/wrong.so" "${flags[@]}"
+  expect_status 1
+  expect_out "1 wrong (" "this point alone: ${flags[*]}"
 }
 
 @test "a speed-up is told, and passes" {

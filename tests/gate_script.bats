@@ -44,7 +44,7 @@ MAKE
   git commit -qm base
   git tag base
   git checkout -q -b change
-  sed -i 's/^FLAGS :=/FLAGS := -DEXTRA=100/' Makefile
+  sed -i 's/^FLAGS :=/FLAGS := -DEXTRA=70/' Makefile
   git commit -qam change
 }
 
@@ -71,7 +71,7 @@ tidy() { # nothing is left behind: no worktree, no change in tree or index
 
 @test "uncommitted changes are what is judged, and stay as they are" {
   repository
-  sed -i 's/-DEXTRA=100/-DWRONG/' Makefile
+  sed -i 's/-DEXTRA=70/-DWRONG/' Makefile
   echo staged >new
   git add new
   before=$(git status --porcelain)
