@@ -247,6 +247,15 @@ int member_call(struct member *member, const struct attn_args *args)
     return rc;
 }
 
+const char *member_describe(const struct member *member)
+{
+    void *state = member->state;
+    for (int s = 0; member->layer && s < member->layer->steps.count; s++)
+        if (member->layer->steps.steps[s].kind == ATTN_STEP_ATTENTION)
+            state = member->layer->parts[s].state;
+    return member->kernel->describe ? member->kernel->describe(state) : NULL;
+}
+
 static size_t whole_bytes(const struct member *member)
 {
     return member->plan.shared_bytes + member->plan.thread_bytes * (size_t)member->threads + member->workspace_bytes;

@@ -39,6 +39,9 @@ void member_close(struct member *member);
 /* One call over the whole problem. 0 or -errno from the kernel. */
 int member_call(struct member *member, const struct attn_args *args);
 
+/* What its kernel says of what runs (of a layer: of the attention); NULL: nothing. Valid until it is closed. */
+const char *member_describe(const struct member *member);
+
 /* plan.shared_bytes plus every thread's scratch plus the schedule's; of a layer: of all parts, and what the steps hand
  * on to each other. */
 size_t member_workspace_bytes(const struct member *member);

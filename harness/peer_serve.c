@@ -201,8 +201,8 @@ static const char *source_of(const struct server *server)
     const struct member *member = &server->contestant.member;
     const struct registry_origin *origin = registry_origin(server->contestant.kernel);
     const char *told = NULL;
-    if (origin->kind == REGISTRY_PEER && member->kernel->describe)
-        told = member->kernel->describe(member->state);
+    if (origin->kind == REGISTRY_PEER)
+        told = member_describe(member);
     return told ? told : origin->source;
 }
 
