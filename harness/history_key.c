@@ -9,12 +9,8 @@
 #include <stdlib.h>
 
 #include "json_util.h"
+#include "record_key.h"
 #include "record_text.h"
-
-static const char *const problem_fields[] = {
-    "rule",   "dtype",      "layout", "B",    "H",      "H_kv",    "S_q",     "S_kv",  "D",    "D_v",  "scale",
-    "causal", "kv_lengths", "mask",   "bias", "window", "softcap", "weights", "alias", "fill", "seed", "sizes",
-};
 
 /* FNV-1a, each text with its terminating zero so that "ab","c" and "a","bc" differ. */
 static uint64_t digest_text(uint64_t state, const char *text)
@@ -28,24 +24,6 @@ static uint64_t digest_text(uint64_t state, const char *text)
 
 static const uint64_t digest_start = UINT64_C(14695981039346656037);
 
-/* "rule=scaled_dot_product;B=8;..." without what is null. Numbers by value: another writer may put 1.0 where ours
- * puts 1.
- */
-static void write_problem(FILE *text, const json_t *point)
-{
-    for (size_t i = 0; i < sizeof problem_fields / sizeof problem_fields[0]; i++) {
-        const json_t *value = json_object_get(point, problem_fields[i]);
-        if (!value || json_is_null(value))
-            continue;
-        fprintf(text, "%s=", problem_fields[i]);
-        if (json_is_number(value))
-            fprintf(text, "%.17g", json_number_value(value));
-        else
-            json_dumpf(value, text, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
-        fputc(';', text);
-    }
-}
-
 static uint64_t digest_problem(const json_t *point)
 {
     char *canonical = NULL;
@@ -53,7 +31,7 @@ static uint64_t digest_problem(const json_t *point)
     FILE *text = open_memstream(&canonical, &size);
     if (!text)
         abort(); /* memory is exhausted; a key of less than the whole problem would mix series */
-    write_problem(text, point);
+    record_key_write_problem(text, point, 0);
     fclose(text);
     uint64_t state = digest_text(digest_start, canonical);
     free(canonical);

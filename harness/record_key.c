@@ -12,26 +12,45 @@
 #include "machines.h"
 #include "record_text.h"
 
+/* Databases hold digests of these, in this order (history_key.c): a field more, or another order, begins every series
+ * anew. */
 static const char *const problem_fields[] = {
-    "rule", "layout",     "B",    "H",     "H_kv",   "S_q",     "S_kv",    "D",     "D_v",  "scale",
-    "mask", "kv_lengths", "bias", "alias", "window", "softcap", "weights", "sizes", "fill", "causal",
+    "rule",   "dtype",      "layout", "B",    "H",      "H_kv",    "S_q",     "S_kv",  "D",    "D_v",  "scale",
+    "causal", "kv_lengths", "mask",   "bias", "window", "softcap", "weights", "alias", "fill", "seed", "sizes",
 };
+
+static const struct {
+    const char *field;
+    enum record_key_any any;
+} left_out[] = {{"dtype", RECORD_KEY_ANY_DTYPE}, {"seed", RECORD_KEY_ANY_SEED}};
 
 /* What these fields hold where a record leaves them out. */
 static const struct {
     const char *field, *usual;
 } who_fields[] = {{"kernel", ""}, {"placement", ""}, {"cache", "warm"}, {"mem", "local"}};
 
-/* ";name=value"; nothing for null. Numbers by value: another writer may put 1.0 where ours puts 1. */
-static void write_field(FILE *text, const char *name, const json_t *value)
+static bool is_left_out(const char *field, unsigned any)
 {
-    if (!value || json_is_null(value))
-        return;
-    fprintf(text, ";%s=", name);
-    if (json_is_number(value))
-        fprintf(text, "%.17g", json_number_value(value));
-    else
-        json_dumpf(value, text, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
+    for (size_t i = 0; i < sizeof left_out / sizeof left_out[0]; i++)
+        if ((any & left_out[i].any) && strcmp(field, left_out[i].field) == 0)
+            return true;
+    return false;
+}
+
+void record_key_write_problem(FILE *text, const json_t *record, unsigned any)
+{
+    for (size_t i = 0; i < sizeof problem_fields / sizeof problem_fields[0]; i++) {
+        const json_t *value = json_object_get(record, problem_fields[i]);
+        if (!value || json_is_null(value) || is_left_out(problem_fields[i], any))
+            continue;
+        fprintf(text, "%s=", problem_fields[i]);
+        /* By value: another writer may put 1.0 where ours puts 1. */
+        if (json_is_number(value))
+            fprintf(text, "%.17g", json_number_value(value));
+        else
+            json_dumpf(value, text, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
+        fputc(';', text);
+    }
 }
 
 char *record_key(const json_t *record, unsigned any)
@@ -41,15 +60,10 @@ char *record_key(const json_t *record, unsigned any)
     FILE *text = open_memstream(&key, &size);
     if (!text)
         abort(); /* memory is exhausted; a key of less than the whole point would mix points */
-    for (size_t i = 0; i < sizeof problem_fields / sizeof problem_fields[0]; i++)
-        write_field(text, problem_fields[i], json_object_get(record, problem_fields[i]));
-    if (!(any & RECORD_KEY_ANY_DTYPE))
-        write_field(text, "dtype", json_object_get(record, "dtype"));
-    if (!(any & RECORD_KEY_ANY_SEED))
-        write_field(text, "seed", json_object_get(record, "seed"));
+    record_key_write_problem(text, record, any);
     for (size_t i = 0; i < sizeof who_fields / sizeof who_fields[0]; i++)
-        fprintf(text, ";%s=%s", who_fields[i].field, json_get_string(record, who_fields[i].field, who_fields[i].usual));
-    fprintf(text, ";schedule=%s;threads=%lld",
+        fprintf(text, "%s=%s;", who_fields[i].field, json_get_string(record, who_fields[i].field, who_fields[i].usual));
+    fprintf(text, "schedule=%s;threads=%lld",
             json_get_string(record, "schedule_requested", json_get_string(record, "schedule", "")),
             (long long)json_get_int(record, "threads", 0));
     fclose(text);

@@ -6,9 +6,13 @@
 #define HARNESS_RECORD_KEY_H
 
 #include <jansson.h>
+#include <stdio.h>
 
 /* What may differ between records that still count as one point. */
 enum record_key_any { RECORD_KEY_ANY_DTYPE = 1, RECORD_KEY_ANY_SEED = 2 };
+
+/* What makes the problem, as "rule="scaled_dot_product";B=8;...", without what is null or left out. */
+void record_key_write_problem(FILE *text, const json_t *record, unsigned any);
 
 /*
  * Problem, kernel, schedule asked for, placement, threads, cache state and memory policy as one text, equal for records

@@ -268,6 +268,26 @@ PY
   expect_value "SELECT max(n) FROM (SELECT count(*) AS n FROM point GROUP BY series)" 3
 }
 
+@test "keys of series are what databases hold: FNV-1a of the problem's fields in their order, without what is null" {
+  data journal 1 points=1 >1.jsonl
+  history import -q 1.jsonl
+  python3 - <<'PY'
+import sqlite3
+
+def fnv(*texts):
+    state = 14695981039346656037
+    for byte in b"".join(text.encode() + b"\0" for text in texts):
+        state = (state ^ byte) * 1099511628211 % 2**64
+    return f"{state:016x}"
+
+problem = fnv('rule="scaled_dot_product";dtype="f32";layout="BHSD";B=1;H=8;H_kv=8;S_q=512;S_kv=512;D=64;D_v=64;scale=0.125;'
+              'causal="none";kv_lengths="full";bias=false;weights=false;alias="none";fill="normal";seed=1;')
+key = fnv("2", "machine-a", "gcc 12", "-O3", "6.1", "2m", "avx2", "auto", "compact", "local", "warm", "", problem)
+stored = sqlite3.connect("h.db").execute("SELECT problem_key, key FROM series").fetchall()
+assert stored == [(problem, key)], (stored, problem, key)
+PY
+}
+
 @test "the standard error is the interval's, else the MAD's" {
   data journal 1 points=3 noise=0 | sed '3s/"ci95_low_ns": [0-9.]*/"ci95_low_ns": null/
     4s/"ci95_low_ns": [0-9.]*/"ci95_low_ns": null/; 4s/"mad_ns": [0-9.]*/"mad_ns": 0.0/' >run.jsonl
