@@ -126,11 +126,20 @@ static void offer_flags(const struct completion *completion, const struct help_t
     }
 }
 
-/* What may stand without a flag, from "attnbench list [--json] [kernels|rules ...]" and "attnbench show FILE". */
-static void offer_operands(const struct completion *completion, const char *usage)
+/* What may stand without a flag, from "attnbench list [--json] [kernels|rules ...]" and "attnbench show FILE", and from
+ * what the paragraphs say of it: "A and B: kernels (list kernels)". */
+static void offer_operands(const struct completion *completion, const struct help_text *help)
 {
+    const char *usage = help->count ? help->parts[0].text : "";
+    bool files = strstr(usage, "FILE") || strstr(usage, ".so");
     if (strstr(usage, "[MODEL"))
         offer_list(completion, "models");
+    for (size_t i = 1; i < help->count; i++) {
+        if (help->parts[i].kind != HELP_TEXT)
+            continue;
+        offer_lists_named_in(completion, help->parts[i].text);
+        files |= strstr(help->parts[i].text, "FILE") != NULL;
+    }
     for (const char *at = strchr(usage, '['); at; at = strchr(at + 1, '[')) {
         size_t length = strcspn(at + 1, " ]");
         if (at[1] != '-' && memchr(at + 1, '|', length)) {
@@ -139,7 +148,7 @@ static void offer_operands(const struct completion *completion, const char *usag
             offer_items(completion, items, false);
         }
     }
-    if (strstr(usage, "FILE"))
+    if (files)
         puts(":files");
 }
 
@@ -163,7 +172,7 @@ static void complete_word(const struct help_text *help, int count, char **words,
     else if (word[0] == '-')
         offer_flags(&whole, help);
     else
-        offer_operands(&whole, help->count ? help->parts[0].text : "");
+        offer_operands(&whole, help);
 }
 
 int command_complete(int argc, char **argv, struct error *error)

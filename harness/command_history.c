@@ -18,13 +18,15 @@
 static const char help_head[] = "Usage: attnbench history [import|list|show|changes|sql] [ARGUMENT...]\n"
                                 "\n"
                                 "Keeps results over time in one SQLite database and finds where they changed.\n"
-                                "What is compared forms a series: one problem, kernel, schedule, placement, thread\n"
-                                "count and cache state on one machine, compiler and flags, kernel release and page\n"
-                                "mode. Times are never compared across series, and a ratio only to its own anchor.\n";
+                                "What is compared forms a series: one problem, kernel, schedule, placement,\n"
+                                "thread count and cache state on one machine, compiler and flags, kernel release\n"
+                                "and page mode. Times are never compared across series, and a ratio only to its\n"
+                                "own anchor.\n";
 
 static const char help_import[] = "Adds results files of run and files of duet and gate; a point of a run that is\n"
                                   "there already is not added twice. A file is added whole or not at all, and\n"
-                                  "several may be added at once by several processes. A FILE of - is standard input.\n"
+                                  "several may be added at once by several processes. A FILE of - is standard\n"
+                                  "input.\n"
                                   "\n"
                                   "  -q, --quiet     only errors and warnings on standard error\n";
 
@@ -33,19 +35,20 @@ static const char help_list[] = "Lists the series: how many runs, the newest val
                                 "  --limit N       only the N series with the newest runs\n";
 
 static const char help_show[] = "Shows one series, run by run; the first digits of its key are enough where no\n"
-                                "other begins so. Of a series of times the interval is the run's own; of ratios to\n"
-                                "an anchor it is 1.96 standard errors.\n"
+                                "other begins so. Of a series of times the interval is the run's own; of ratios\n"
+                                "to an anchor it is 1.96 standard errors.\n"
                                 "\n";
 
 static const char help_changes[] = "Tells at which commits series became slower or faster for good: change points at\n"
                                    "p <= 0.001 with at least 3 runs before and after, those of one commit together.\n"
                                    "\n"
-                                   "  --fail-on WHAT  slower: exit 3 if the newest change of a series made it slower;\n"
-                                   "                  any: exit 3 if there is a change at all\n";
+                                   "  --fail-on slower|any\n"
+                                   "                  slower: exit 3 if the newest change of a series made it\n"
+                                   "                  slower; any: exit 3 if there is a change at all\n";
 
 static const char help_sql[] = "Runs one query that only reads. Tables: run, series, result, ratio; the view\n"
-                               "point has one row a run and series, and in its column value the natural logarithm\n"
-                               "of the median time in ns, or of the ratio to the anchor.\n"
+                               "point has one row a run and series, and in its column value the natural\n"
+                               "logarithm of the median time in ns, or of the ratio to the anchor.\n"
                                "\n";
 
 static const char help_filters[] = "  --kernel GLOB   only kernels of such names\n"
@@ -53,8 +56,8 @@ static const char help_filters[] = "  --kernel GLOB   only kernels of such names
 static const char help_format[] = "  -o table|json|csv|jsonl\n"
                                   "                  what standard output shows; default: table\n"
                                   "  --color WHEN    auto (the default), always or never\n";
-static const char help_tail[] = "  --db FILE       the database; default: results/history.db in a checkout. Not on a\n"
-                                "                  network file system.\n"
+static const char help_tail[] = "  --db FILE       the database; default: results/history.db in a checkout. Not\n"
+                                "                  on a network file system.\n"
                                 "  --help          this text; behind import, list and so on: of that alone\n"
                                 "\n"
                                 "Exit codes: 0 ok, 2 usage, a bad file or a database that is none or too new,\n"

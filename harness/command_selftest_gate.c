@@ -14,17 +14,18 @@
 #include "proof.h"
 #include "values.h"
 
-static const char help[] =
-    "Usage: attnbench selftest-gate [--verdicts N] FILE...\n"
-    "\n"
-    "How often gate's rule is wrong on a machine, and how often it can't tell: from files that\n"
-    "scripts/prove-gate recorded there. Replayed figures draw blocks of recorded processes of\n"
-    "identical code, add a slowdown, and apply the rule; live ones are verdicts as gate gave them.\n"
-    "\n"
-    "  --verdicts N  verdicts replayed for each line (100000)\n"
-    "  --help        this text\n"
-    "\n"
-    "Exit codes: 0 every bar is met, 1 one is not, 2 usage or bad file, 4 too little was recorded.\n";
+static const char help[] = "Usage: attnbench selftest-gate [--verdicts N] FILE...\n"
+                           "\n"
+                           "How often gate's rule is wrong on a machine, and how often it can't tell: from\n"
+                           "files that scripts/prove-gate recorded there. Replayed figures draw blocks of\n"
+                           "recorded processes of identical code, add a slowdown, and apply the rule; live\n"
+                           "ones are verdicts as gate gave them.\n"
+                           "\n"
+                           "  --verdicts N  verdicts replayed for each line (100000)\n"
+                           "  --help        this text\n"
+                           "\n"
+                           "Exit codes: 0 every bar is met, 1 one is not, 2 usage or bad file, 4 too little\n"
+                           "was recorded.\n";
 
 enum {
     FLAG_VERDICTS = ARGUMENTS_LONG_ONLY,

@@ -16,11 +16,15 @@ static void print_help(void)
 {
     printf("attnbench: how fast attention runs on this CPU, and why\n\n"
            "usage: attnbench COMMAND [FLAGS]   (attnbench COMMAND --help lists the flags)\n\n");
+    size_t width = 0;
     for (size_t c = 0; c < command_count; c++)
-        printf("  %-8s %s\n", commands[c].name, commands[c].summary);
+        width = strlen(commands[c].name) > width ? strlen(commands[c].name) : width;
+    for (size_t c = 0; c < command_count; c++)
+        printf("  %-*s %s\n", (int)width, commands[c].name, commands[c].summary);
     printf("\nexit codes: 0 ok, 1 wrong result or failed point, 2 usage or bad input file,\n"
-           "            3 regression, 4 inconclusive or not comparable, 5 results not written,\n"
-           "            77 nothing could run here, 130 interrupted (results kept)\n");
+           "            3 regression, 4 inconclusive, too noisy or not comparable,\n"
+           "            5 results not written, 77 nothing could run here,\n"
+           "            130 interrupted (results kept)\n");
 }
 
 static int run_command(int argc, char **argv)

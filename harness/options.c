@@ -37,9 +37,8 @@ static const struct command_words {
      NULL},
     {COMMAND_DUET, "duet", "A B [MODEL ...]",
      "Compare two kernels, interleaved in one process, process after process, until a verdict holds: is B slower, "
-     "faster, or the same? A and B: kernel names, or FILE.so[:KERNEL] (make kernels builds such a file). Without "
-     "flags: "
-     "--config ci.\vExit codes: 0 any verdict, 1 a wrong result or failure, 4 inconclusive.",
+     "faster, or the same? A and B: kernels (list kernels), or FILE.so[:KERNEL] (make kernels builds such a file). "
+     "Without flags: --config ci.\vExit codes: 0 any verdict, 1 a wrong result or failure, 4 inconclusive.",
      "ci"},
     {COMMAND_GATE, "gate", "BASE.so [NEW.so] [MODEL ...]",
      "Compare the kernels of two builds over a config, with a verdict for CI. Without flags: --config ci. NEW is the "

@@ -6,12 +6,15 @@
 # shellcheck source=tests/helpers.bash
 . "$BATS_TEST_DIRNAME/helpers.bash"
 
-commands=(run verify list topo doctor show report export merge)
-
-@test "attnbench --help names every command" {
+@test "attnbench --help names every command, its columns in line, and the exit codes" {
   attempt "$ATTNBENCH" --help
   expect_status 0
-  expect_out "${commands[@]}"
+  local command
+  for command in run verify list topo doctor peak duet compare gate show history report export merge selftest-gate; do
+    grep -qx "$command" <(listed_commands) || tell "$command should be listed"
+  done
+  [ "$(grep -oE '^  [a-z-]+ +' stdout | awk '{ print length }' | sort -u | wc -l)" = 1 ] || tell "summaries in one column expected"
+  expect_out "0 ok" "1 wrong" "2 usage" "3 regression" "4 inconclusive" "5 results not written" "77 nothing" "130 interrupted"
   [ -z "$err" ] || tell "nothing on stderr expected"
 }
 
@@ -23,7 +26,7 @@ commands=(run verify list topo doctor show report export merge)
 
 @test "--help of every command goes to stdout and exits 0" {
   local command
-  for command in "${commands[@]}"; do
+  for command in $(listed_commands); do
     attempt "$ATTNBENCH" "$command" --help
     expect_status 0
     expect_out "$command"
@@ -50,7 +53,7 @@ commands=(run verify list topo doctor show report export merge)
 
 @test "an unknown flag of every command is named" {
   local command
-  for command in "${commands[@]}"; do refused "$command" --frobnicate -- --frobnicate; done
+  for command in $(listed_commands); do refused "$command" --frobnicate -- --frobnicate; done
 }
 
 @test "a flag without its value is named" {

@@ -39,6 +39,11 @@ attempt() {
   fi
 }
 
+# The commands, as --help lists them.
+listed_commands() {
+  "$ATTNBENCH" --help | sed -n 's/^  \([a-z][a-z-]*\)  *[^ ].*/\1/p'
+}
+
 tell() {
   printf '%s\n' "$*"
   printf 'exit %s\n--- stdout\n%.3000s\n--- stderr\n%.3000s\n' "$status" "$out" "$err"

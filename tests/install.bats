@@ -63,18 +63,18 @@ uninstall_from() { # PREFIX
   "$root/scripts/manual" "$ATTNBENCH" | sed 's/\\-/-/g' >page
   attempt "$ATTNBENCH" --help
   local command flag file count=0
-  while read -r command _; do
-    grep -q "^\.SS $command\$" page || tell "no section about $command"
+  for command in $(listed_commands); do
+    grep -q "^\.SS ${command//-/\\?-}\$" page || tell "no section about $command"
     # Both as --help tells them and as the sources do.
     for flag in $("$ATTNBENCH" "$command" --help | grep -oE '^ {1,8}-[^ ].*' | grep -oE '(^|[ ,])--?[A-Za-z][a-z-]*' | tr -d ', ' | sort -u); do
       grep -qF "\\fB$flag\\fR" page || tell "$command $flag is missing"
       count=$((count + 1))
     done
-    file=$root/harness/command_$command.c
+    file=$root/harness/command_${command//-/_}.c
     while read -r flag; do
       grep -qF "\\fB--$flag\\fR" page || tell "$command --$flag is missing"
     done < <(grep -oE '\{"[a-z-]+", (no|required|optional)_argument' "$file" | cut -d '"' -f 2)
-  done < <(printf '%s\n' "$out" | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
+  done
   [ "$count" -gt 60 ] || tell "only $count flags were found"
   for flag in 0 1 2 3 4 5 77 130; do grep -qx "\.B $flag" page || tell "exit code $flag is missing"; done
 }
@@ -126,6 +126,20 @@ cases=(
   'attnbench run --place=l3:ea\t' 'attnbench run --place=l3:each'
   'attnbench run llama-3-8\t' 'attnbench run llama-3-8b'
   'attnbench run --schedule spl\t' 'attnbench run --schedule splitkv'
+  'attnbench selft\t' 'attnbench selftest-gate'
+  'attnbench duet naive til\t' 'attnbench duet naive tiled'
+  'attnbench duet --one\t' 'attnbench duet --one-sided'
+  'attnbench duet only-f\t' 'attnbench duet only-file.jsonl'
+  'attnbench gate only-f\t' 'attnbench gate only-file.jsonl'
+  'attnbench gate --mark\tonly-f\t' 'attnbench gate --markdown only-file.jsonl'
+  'attnbench compare only-f\t' 'attnbench compare only-file.jsonl'
+  'attnbench compare -o js\t' 'attnbench compare -o json'
+  'attnbench history chan\t' 'attnbench history changes'
+  'attnbench history import only-f\t' 'attnbench history import only-file.jsonl'
+  'attnbench history changes --fail-on sl\t' 'attnbench history changes --fail-on slower'
+  'attnbench history list --color nev\t' 'attnbench history list --color never'
+  'attnbench history --db only-f\t' 'attnbench history --db only-file.jsonl'
+  'attnbench selftest-gate --verd\t' 'attnbench selftest-gate --verdicts'
   'attnbench show only-f\t' 'attnbench show only-file.jsonl'
   'attnbench merge --output=only-f\t' 'attnbench merge --output=only-file.jsonl'
   'attnbench verify --case only-d\t' 'attnbench verify --case only-dir'
@@ -149,12 +163,12 @@ cases=(
 
 @test "completion offers every command and flag, and never one twice" {
   local command
-  while read -r command _; do
+  for command in $(listed_commands); do
     [[ $'\n'$("$ATTNBENCH" @complete "") == *$'\n'"$command"$'\t'* ]] || tell "$command is not offered"
     "$ATTNBENCH" @complete "$command" - | cut -f 1 >flags
     grep -qx -e --help flags || tell "$command --help is not offered"
     [ "$(sort flags | uniq -d)" = "" ] || tell "$command: $(sort flags | uniq -d) twice"
-  done < <("$ATTNBENCH" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
+  done
   [ "$("$ATTNBENCH" @complete run --kernel "" | cut -f 1 | sort)" = "$("$ATTNBENCH" list kernels --json | python3 -c '
 import json, sys
 print("\n".join(sorted({k["name"] for k in json.load(sys.stdin)["kernels"]})))')" ] || tell "the kernels should be those of list kernels"

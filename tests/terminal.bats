@@ -114,9 +114,9 @@ PY
   local command
   attempt "$ATTNBENCH" --help
   fits stdout
-  while read -r command _; do
+  for command in $(listed_commands); do
     "$ATTNBENCH" "$command" --help >"$command.help"
     fits "$command.help" || tell "of $command --help"
-  done < <(sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' stdout)
-  [ -s run.help ] && [ -s merge.help ]
+  done
+  [ -s run.help ] && [ -s selftest-gate.help ]
 }
