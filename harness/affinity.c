@@ -71,6 +71,11 @@ int placement_bind_thread(pid_t thread, const int32_t *cpus, int count)
     return memcmp(mask, seen, sizeof mask) == 0 ? 0 : -EXDEV;
 }
 
+const char *placement_bind_reason(int code)
+{
+    return code == -EXDEV ? "its mask is not what was asked for" : strerror(-code);
+}
+
 int placement_bind_self(int32_t cpu)
 {
     return placement_bind_thread(0, &cpu, 1);

@@ -31,6 +31,16 @@ int error_system(struct error *error, int number, const char *format, ...)
     return -number;
 }
 
+int error_wrong(struct error *error, int number, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vsnprintf(error->text, sizeof error->text, format, list);
+    va_end(list);
+    error->exit_code = EXIT_WRONG;
+    return -number;
+}
+
 int error_machine(struct error *error, const char *format, ...)
 {
     va_list list;

@@ -30,6 +30,10 @@ int error_usage(struct error *error, const char *format, ...) __attribute__((for
  * Returns -number. */
 int error_system(struct error *error, int number, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Something went wrong that no text of errno's describes; number is for callers alone. exit_code EXIT_WRONG. Returns
+ * -number. */
+int error_wrong(struct error *error, int number, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
 /* This machine can't do it, though the request is sound. exit_code EXIT_NOTHING_RAN. Returns -ENOTSUP. */
 int error_machine(struct error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

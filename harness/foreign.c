@@ -96,7 +96,7 @@ static int say_hello(const json_t *command, json_t *request, json_t **answer, st
         json_decref(request);
         return rc;
     }
-    *answer = peer_ask(&peer, request, patience_s, error);
+    *answer = peer_ask(&peer, request, patience_s, "the limit for starting up,", error);
     peer_end(&peer);
     return *answer ? 0 : -EPIPE;
 }

@@ -160,7 +160,7 @@ static int judge(const struct peer *peer, struct error *error)
 }
 
 /* Waits for one line; kills the peer where it may not go on. 0 or -errno with the message. */
-static int await(struct peer *peer, double timeout_s, json_t **answer, struct error *error)
+static int await(struct peer *peer, double timeout_s, const char *limit, json_t **answer, struct error *error)
 {
     const double deadline = clock_ns() + 1e9 * timeout_s;
     for (;;) {
@@ -172,7 +172,7 @@ static int await(struct peer *peer, double timeout_s, json_t **answer, struct er
         else if ((rc != -ETIMEDOUT && rc != -EINTR) || has_died(peer->child.pid)) /* others may hold its pipe open */
             return mourn(peer, error);
         else if (clock_ns() > deadline)
-            rc = blame(error, intern_format("still running after --point-timeout %g s; killed", timeout_s));
+            rc = blame(error, intern_format("still running after %s %g s; killed", limit, timeout_s));
         else
             rc = judge(peer, error);
         if (rc < 0) {
@@ -182,7 +182,7 @@ static int await(struct peer *peer, double timeout_s, json_t **answer, struct er
     }
 }
 
-json_t *peer_ask(struct peer *peer, json_t *request, double timeout_s, struct error *error)
+json_t *peer_ask(struct peer *peer, json_t *request, double timeout_s, const char *limit, struct error *error)
 {
     json_t *answer = NULL;
     if (peer->child.pid <= 0) {
@@ -195,7 +195,7 @@ json_t *peer_ask(struct peer *peer, json_t *request, double timeout_s, struct er
         mourn(peer, error);
         return NULL;
     }
-    if (await(peer, timeout_s, &answer, error) < 0)
+    if (await(peer, timeout_s, limit, &answer, error) < 0)
         return NULL;
     signal_all(peer->child.pid, SIGSTOP);
     return answer;

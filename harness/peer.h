@@ -53,9 +53,11 @@ int peer_start(const json_t *command, const struct team *team, double memory_lim
 /*
  * Lets the peer run, sends the request (stolen), waits for the answer, stops the peer. NULL and a message if it died,
  * took longer than timeout_s, or more memory than it may have (then it is killed), or if the answer is no JSON. An
- * answer "refused" or "failed" is an answer.
+ * answer "refused" or "failed" is an answer. limit: whose timeout_s is, for the message: PEER_POINT_TIMEOUT where the
+ * user sets it.
  */
-json_t *peer_ask(struct peer *peer, json_t *request, double timeout_s, struct error *error);
+#define PEER_POINT_TIMEOUT "--point-timeout"
+json_t *peer_ask(struct peer *peer, json_t *request, double timeout_s, const char *limit, struct error *error);
 
 /* A kept peer of this command, or a new one. As peer_start. */
 int peer_pool_take(struct peer_pool *pool, const json_t *command, const struct team *team, double memory_limit,

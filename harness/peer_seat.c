@@ -28,7 +28,7 @@ static const json_t *ask(struct contestant *contestant, json_t *request)
 {
     struct peer_seat *seat = contestant->seat;
     struct error why;
-    json_t *answer = peer_ask(&seat->peer, request, seat->table->timeout_s, &why);
+    json_t *answer = peer_ask(&seat->peer, request, seat->table->timeout_s, PEER_POINT_TIMEOUT, &why);
     if (!answer) {
         contestant->failure = intern(why.text);
         return NULL;

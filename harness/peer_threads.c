@@ -134,7 +134,8 @@ int peer_threads_bind(struct peer *peer, struct error *error)
     peer->short_lived = are_short_lived(peer, threads, count);
     if (peer->short_lived) {
         int rc = peer->cpus ? placement_bind_thread(peer->child.pid, peer->cpus, peer->threads) : 0;
-        return rc < 0 ? error_system(error, -rc, "the peer can't be held to its CPUs") : 0;
+        return rc < 0 ? error_wrong(error, -rc, "the peer can't be held to its CPUs: %s", placement_bind_reason(rc))
+                      : 0;
     }
     for (int i = 0; i < count && found < peer->threads; i++)
         if (threads[i].id != peer->child.pid && threads[i].run_ms > 0)
@@ -142,7 +143,8 @@ int peer_threads_bind(struct peer *peer, struct error *error)
     for (int t = 0; t < found && peer->cpus; t++) {
         int rc = placement_bind_thread(peer->working[t], &peer->cpus[t], 1);
         if (rc < 0)
-            return error_system(error, -rc, "thread %d of the peer can't be bound to CPU %d", t, peer->cpus[t]);
+            return error_wrong(error, -rc, "thread %d of the peer can't be bound to CPU %d: %s", t, peer->cpus[t],
+                               placement_bind_reason(rc));
     }
     return 0;
 }
@@ -158,7 +160,7 @@ static int inspect_short_lived(struct peer *peer, struct error *error)
         within |= cpu == peer->cpus[t];
         peer->actual[t] = peer->cpus[t];
     }
-    return within ? 0 : error_system(error, EXDEV, "the peer, held to CPUs of its placement, is on CPU %d", cpu);
+    return within ? 0 : error_wrong(error, EXDEV, "the peer, held to CPUs of its placement, is on CPU %d", cpu);
 }
 
 int peer_threads_inspect(struct peer *peer, struct error *error)
@@ -170,12 +172,12 @@ int peer_threads_inspect(struct peer *peer, struct error *error)
             continue;
         const int32_t cpu = (int32_t)stat_field(peer->child.pid, peer->working[t], PROCESSOR);
         if (cpu < 0)
-            return error_system(error, ESRCH, "thread %d of the peer has ended", t);
+            return error_wrong(error, ESRCH, "thread %d of the peer has ended", t);
         peer->migrations += peer->actual[t] >= 0 && peer->actual[t] != cpu;
         peer->actual[t] = cpu;
         if (peer->cpus && (cpu != peer->cpus[t] || !placement_is_bound(peer->working[t], peer->cpus[t])))
-            return error_system(error, EXDEV, "thread %d of the peer, bound to CPU %d, lost its mask and is on CPU %d",
-                                t, peer->cpus[t], cpu);
+            return error_wrong(error, EXDEV, "thread %d of the peer, bound to CPU %d, lost its mask and is on CPU %d",
+                               t, peer->cpus[t], cpu);
     }
     return 0;
 }

@@ -55,6 +55,8 @@ int placement_ladder(const struct topology *topology, const char *names[LADDER_M
 /* Binds a thread (0: the calling one; any of this user's) to cpus[count] and reads the mask back: 0, or -errno; -EXDEV
  * if the mask is not what was asked. */
 int placement_bind_thread(pid_t thread, const int32_t *cpus, int count);
+/* What such a -errno means, in words. */
+const char *placement_bind_reason(int code);
 /* Whether the thread's mask is exactly this CPU: the CPU of this moment does not tell whether it was widened. */
 bool placement_is_bound(pid_t thread, int32_t cpu);
 /* Binds the calling thread to one CPU and reads the mask back: 0, or -errno; -EXDEV if the mask is not what was asked.

@@ -45,7 +45,8 @@ int team_create(int threads, const int32_t *cpus, struct team *team, struct erro
         team_release(team);
         if (got != threads)
             return error_system(error, number, "asked for %d threads, got %d", threads, got);
-        return error_system(error, number, "cannot bind a team of %d threads", threads);
+        return error_wrong(error, number, "cannot bind a team of %d threads: %s", threads,
+                           placement_bind_reason(-number));
     }
     return team_inspect(team, error);
 }
@@ -74,8 +75,8 @@ int team_inspect(struct team *team, struct error *error)
     team->migrations += moved;
     if (stray >= 0) {
         int i = stray;
-        return error_system(error, EXDEV, "thread %d, bound to CPU %d, lost its mask and is on CPU %d", i,
-                            team->cpus[i], team->actual[i]);
+        return error_wrong(error, EXDEV, "thread %d, bound to CPU %d, lost its mask and is on CPU %d", i, team->cpus[i],
+                           team->actual[i]);
     }
     return 0;
 }

@@ -20,7 +20,7 @@ struct finding_of_member {
 static bool ask(struct peer *peer, json_t *request, double timeout_s, struct finding_of_member *found)
 {
     struct error why;
-    json_t *answer = peer_ask(peer, request, timeout_s, &why);
+    json_t *answer = peer_ask(peer, request, timeout_s, PEER_POINT_TIMEOUT, &why);
     if (!answer) {
         found->failure = intern(why.text);
         return false;

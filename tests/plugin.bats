@@ -38,11 +38,18 @@ setup_file() {
   { cat mine.c; printf '#include <stdlib.h>\n__attribute__((constructor)) static void load(void)\n{\n    abort();\n}\n'; } >crash.c
   { cat mine.c; printf '#include <stdlib.h>\n__attribute__((constructor)) static void load(void)\n{\n    exit(0);\n}\n'; } >exit.c
   { cat mine.c; printf '#include <stdio.h>\n__attribute__((constructor)) static void load(void)\n{\n    puts("hello");\n    fflush(stdout);\n}\n'; } >talk.c
+  { cat mine.c; printf '#include <unistd.h>\n__attribute__((constructor)) static void load(void)\n{\n    for (;;)\n        pause();\n}\n'; } >hang.c
   local name
-  for name in newer larger clash comma nameless runless empty twice ruleless no_table no_text crash exit talk; do
+  for name in newer larger clash comma nameless runless empty twice ruleless no_table no_text crash exit talk hang; do
     cmp -s "$name.c" mine.c && { echo "$name.c is mine.c"; return 1; }
     cc -shared -fPIC "$name.c" -I "$kernels" -o "$name.so" || return 1
   done
+  # It is given half a minute, which passes while the other tests run.
+  (
+    status=0
+    timeout -k 5 120 "$ATTNBENCH" run --dry-run --point-timeout 1s --plugin "$(plugin hang)" >hang.stdout 2>hang.stderr || status=$?
+    echo "$status" >hang.status
+  ) </dev/null >/dev/null 2>&1 3>&- &
 }
 
 plugin() {
@@ -263,6 +270,20 @@ refused_plugin() { # FILE STRING...
   [ "$MODE" = release ] || skip "a sanitizer has its own word to say"
   refused_plugin "$(plugin crash)" "when it was loaded: its process was killed by signal 6 (Aborted)"
   refused_plugin "$(plugin exit)" "when it was loaded: its process ended with status 0"
+}
+
+@test "one that hangs when it is loaded: told with the limit for that, which is not the points'" {
+  local tries=0
+  until [ -s "$BATS_FILE_TMPDIR/hang.status" ]; do
+    tries=$((tries + 1))
+    [ "$tries" -le 120 ] || tell "it should have been killed"
+    sleep 0.5
+  done
+  status=$(<"$BATS_FILE_TMPDIR/hang.status") out=$(<"$BATS_FILE_TMPDIR/hang.stdout")
+  cp "$BATS_FILE_TMPDIR/hang.stderr" "$work/stderr"
+  err=$(<"$work/stderr")
+  expect_refusal 2 "hang.so, when it was loaded: still running after the limit for starting up, 30 s; killed"
+  [[ $err != *--point-timeout* ]] || tell "--point-timeout has nothing to do with it"
 }
 
 @test "one that prints when it is loaded disturbs neither the protocol nor the data on stdout" {
