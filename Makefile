@@ -128,8 +128,9 @@ $(BUILD)/gen/library.c: FORCE
 	@$(call write_if_changed,$@,$(call library_text,$(call registry_names,$(kernel_sources))))
 $(BUILD)/gen/library.o: part_flags = -fPIC -fvisibility=hidden
 
-# Kernels serve the program and libattnkernels.so alike.
-$(kernel_objects): part_flags = -fPIC -fvisibility=hidden
+# Kernels serve the program and libattnkernels.so alike. Functions begin at cache lines: else a kernel's loops lie otherwise
+# when another file grows, and gate tells of code that nobody touched (naive by 8 % when avx512.c got longer, 0 % so).
+$(kernel_objects): part_flags = -fPIC -fvisibility=hidden -falign-functions=64
 
 # OpenMP stands in the harness and the schedules, never in a kernel.
 $(BUILD)/obj/kernels/schedule/%.o: part_flags = -fopenmp

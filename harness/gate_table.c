@@ -34,7 +34,7 @@ static void print_row(FILE *file, const json_t *record, const struct output_styl
     duet_ratio_text(record, ratio);
     fprintf(file, "%s%-12s%s %-26s %s\n", paint(style->color, paint_of(gate_outcome(record))),
             gate_outcome_name(gate_outcome(record)), paint(style->color, PAINT_PLAIN), ratio, point ? point : "");
-    if (confirmation) {
+    if (json_get_int(confirmation, "processes", 0) > 0) {
         duet_ratio_text(confirmation, ratio);
         fprintf(file, "    %sagain in %lld fresh processes: %s, p = %.2g%s\n", paint(style->color, PAINT_FAINT),
                 (long long)json_get_int(confirmation, "processes", 0), ratio, json_get_number(confirmation, "p", 1),
