@@ -47,7 +47,8 @@ static double intensity(const struct duet_pair *pair)
     return work.bytes_min > 0 ? work.flops_useful / work.bytes_min : INFINITY;
 }
 
-/* The pair that shows its class most: the most, or the fewest, FLOPs a byte; cold before warm for memory. */
+/* The pair that shows its class most: the most, or the fewest, FLOPs a byte; cold before warm for memory. Of equals the
+ * last: kernels come slowest first. */
 static const struct duet_pair *representative(const struct duet_pairs *pairs, bool memory)
 {
     const struct duet_pair *best = NULL;
@@ -58,7 +59,7 @@ static const struct duet_pair *representative(const struct duet_pairs *pairs, bo
         const bool colder = memory && best && pair->point->cache == CACHE_COLD && best->point->cache == CACHE_WARM;
         const bool warmer = memory && best && pair->point->cache == CACHE_WARM && best->point->cache == CACHE_COLD;
         if (!best || colder ||
-            (!warmer && (memory ? intensity(pair) < intensity(best) : intensity(pair) > intensity(best))))
+            (!warmer && (memory ? intensity(pair) <= intensity(best) : intensity(pair) >= intensity(best))))
             best = pair;
     }
     return best;
