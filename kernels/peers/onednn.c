@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * onednn: oneDNN's primitives, as a program without its graph interface uses them: matmul, softmax, matmul.
+ * onednn: oneDNN's graph SDPA (onednn_sdpa.h) where the library makes a single partition of it, else its primitives, as
+ * a program without the graph uses them: matmul, softmax, matmul. ATTNBENCH_ONEDNN=primitives or graph has it use that
+ * one, and nothing else.
  *
- * Algorithm: chunks of key heads x query rows, so many that the scores of a chunk stay within SCORES for each thread.
- * Scale and softcap follow the first product within the library, and so does an added tensor of 0 and -inf where rows
- * may not see all keys: the one for positions is made in open, those of masks and biases within the clock. Keys that no
- * row of the whole problem may see are left out; what a causal line hides from some rows is computed all the same. With
- * one query a head, the query heads of a key head are the rows.
+ * Algorithm of the primitives: chunks of key heads x query rows, so many that the scores of a chunk stay within SCORES
+ * for each thread. Scale and softcap follow the first product within the library, and so does an added tensor of 0 and
+ * -inf where rows may not see all keys: the one for positions is made in open, those of masks and biases within the
+ * clock. Keys that no row of the whole problem may see are left out; what a causal line hides from some rows is
+ * computed all the same. With one query a head, the query heads of a key head are the rows.
  *
  * Primitives depend on strides, which are known when there are operands: they are made in the first call that needs
  * them and kept. Threads are the library's own: OpenMP's, whose number is set for the calling thread and the duration
@@ -23,6 +25,8 @@
 #include "../elements_portable.h"
 #include "blocks.h"
 #include "onednn_api.h"
+#include "onednn_mask.h"
+#include "onednn_sdpa.h"
 
 /* Elements of a chunk for each thread: 4 MiB of scores. A quarter of it packs keys and values too often (S 4096, D 64:
  * 0.73 to 0.83 times the speed by CPU time), four times as much leaves the caches (0.80 to 0.94 times). */
@@ -49,8 +53,10 @@ struct onednn_state {
     int32_t threads;
     float **position; /* [B], or [1] if all are alike: [S_q][keys] to be added, NULL: nothing is hidden */
     int64_t positions;
-    bool reference; /* some product is done by the library's plain loops */
-    char text[PATH_MAX + 256];
+    struct onednn_sdpa *sdpa; /* NULL: primitives */
+    char path[180];           /* what ran */
+    bool reference;           /* some product is done by the library's plain loops */
+    char text[PATH_MAX + 400];
 };
 
 /* Of one run. */
@@ -163,49 +169,30 @@ static bool does_dtype(uint32_t dtype, bool softcap)
     return *answer > 0;
 }
 
+/* What the user wants alone. */
+static bool forced(const char *path)
+{
+    const char *wanted = getenv("ATTNBENCH_ONEDNN");
+    return wanted && strcmp(wanted, path) == 0;
+}
+
 static const char *refuse(const struct attn_problem *problem)
 {
     if (!onednn_ready())
         return onednn_library()->reason;
     if (!onednn_sets_threads() && onednn_version()->cpu_runtime != ONEDNN_SERIAL)
         return "this build of oneDNN does not run on OpenMP: the number of its threads cannot be set";
+    if (getenv("ATTNBENCH_ONEDNN") && !forced("graph") && !forced("primitives"))
+        return "ATTNBENCH_ONEDNN is neither graph nor primitives";
+    if (forced("graph"))
+        return onednn_sdpa_refuse(problem);
+    if (problem->D == 1 && onednn_version()->major == 3 && onednn_version()->minor > 2)
+        return "this oneDNN (3.6 does, 3.2 does not) leaves part of a product of depth 1 unwritten";
     if (problem->softcap > 0 && onednn_version()->major < 3)
         return "what version 2 of oneDNN does behind a product gives wrong results for softcap";
     if (!does_dtype(problem->dtype, problem->softcap > 0))
         return "oneDNN has no matmul and softmax for this dtype on this CPU";
     return NULL;
-}
-
-/* Keys that some row of sequence b may see. */
-static void range_of(const struct attn_problem *problem, int64_t b, int64_t *begin, int64_t *end)
-{
-    int64_t other;
-    peer_visible(problem, b, 0, begin, &other);
-    peer_visible(problem, b, problem->S_q - 1, &other, end);
-    *end = most(*begin, *end);
-}
-
-/* The tensor to be added for positions of sequence b in *add; NULL where every row sees all keys of the range. */
-static int make_position(const struct attn_problem *problem, int64_t b, float **add)
-{
-    int64_t begin, end, first, last;
-    bool hidden = false;
-    range_of(problem, b, &begin, &end);
-    for (int64_t i = 0; i < problem->S_q && !hidden; i++) {
-        peer_visible(problem, b, i, &first, &last);
-        hidden = last > first && (first > begin || last < end);
-    }
-    if (!hidden || end == begin)
-        return 0;
-    float *row = *add = calloc((size_t)problem->S_q, (size_t)(end - begin) * sizeof *row);
-    if (!row)
-        return -ENOMEM;
-    for (int64_t i = 0; i < problem->S_q; i++, row += end - begin) {
-        peer_visible(problem, b, i, &first, &last);
-        for (int64_t j = begin; j < end; j++)
-            row[j - begin] = (j >= first && j < last) || first == last ? 0 : -INFINITY;
-    }
-    return 0;
 }
 
 static void close_onednn(void *opaque)
@@ -216,6 +203,8 @@ static void close_onednn(void *opaque)
         chunk_destroy(state->chunks);
         state->chunks = next;
     }
+    if (state->sdpa)
+        onednn_sdpa_close(state->sdpa);
     for (int64_t b = 0; b < state->positions; b++)
         free(state->position[b]);
     free(state->position);
@@ -233,6 +222,19 @@ static void cut(struct onednn_state *state, const struct attn_problem *problem)
         state->rows = least(state->rows, most(budget / keys / ROW_GRAIN * ROW_GRAIN, LEAST_ROWS));
     else
         state->batch = least(budget / (state->rows * keys), problem->H_kv);
+}
+
+/* Opens the graph if it is for this problem and not unwanted. */
+static int open_sdpa(struct onednn_state *state, const struct attn_problem *problem)
+{
+    const char *reason = forced("primitives") ? NULL : onednn_sdpa_refuse(problem);
+    if (reason || forced("primitives")) {
+        snprintf(state->path, sizeof state->path, "primitives%s%s%s", reason ? " (" : "", reason ? reason : "",
+                 reason ? ")" : "");
+        return 0;
+    }
+    snprintf(state->path, sizeof state->path, "graph SDPA, 1 partition");
+    return onednn_sdpa_open(problem, &state->sdpa);
 }
 
 static int open_onednn(const struct attn_problem *problem, const struct attn_tensor *param, const int32_t *cpus,
@@ -253,7 +255,8 @@ static int open_onednn(const struct attn_problem *problem, const struct attn_ten
     if (rc)
         state->positions = 0;
     for (int64_t b = 0; b < state->positions && problem->S_q > 0 && !rc; b++)
-        rc = make_position(problem, b, &state->position[b]);
+        rc = onednn_mask_position(problem, b, &state->position[b]);
+    rc = rc ? rc : open_sdpa(state, problem);
     if (rc) {
         close_onednn(state);
         return rc;
@@ -287,28 +290,6 @@ static void query_of(const struct work *work, int64_t key_head, int64_t member, 
     *i = work->state->heads_are_rows ? 0 : i0 + r;
 }
 
-/* Bias and mask of one row, -inf where a key is hidden. All hidden: zeros, and true. */
-static bool fill_row(const struct work *work, int64_t h, int64_t i, float *add)
-{
-    const struct attn_tensor *bias = &work->args->bias, *mask = &work->args->mask;
-    const int64_t b = work->b;
-    const float *added = bias->data ? row_in(bias, ATTN_F32, b, h, i) : NULL;
-    const uint8_t *shown =
-        mask->data ? (const uint8_t *)mask->data + b * mask->stride[0] + h * mask->stride[1] + i * mask->stride[2]
-                   : NULL;
-    int64_t first, last, left = 0;
-    peer_visible(work->problem, b, i, &first, &last);
-    for (int64_t j = work->begin; j < work->end; j++) {
-        const float more = added ? added[j * bias->stride[3]] : 0;
-        const bool seen = j >= first && j < last && more != -INFINITY && (!shown || shown[j * mask->stride[3]]);
-        add[j - work->begin] = seen ? more : -INFINITY;
-        left += seen;
-    }
-    if (left == 0)
-        memset(add, 0, (size_t)(work->end - work->begin) * sizeof *add);
-    return left == 0;
-}
-
 /* Notes which rows of a chunk see nothing, and has *add point to what is to be added. */
 static void prepare(struct work *work, const struct chunk_key *key, int64_t key_head, int64_t member, int64_t i0,
                     const float **add)
@@ -322,7 +303,8 @@ static void prepare(struct work *work, const struct chunk_key *key, int64_t key_
             uint8_t *empty = &work->empty[n * key->rows + r];
             query_of(work, key_head + n, member, i0, r, &h, &i);
             if (masked && n < key->add)
-                *empty = fill_row(work, h, i, work->add + (n * key->rows + r) * key->keys);
+                *empty = onednn_mask_row(work->problem, work->args, work->b, h, i, work->begin, work->end,
+                                         work->add + (n * key->rows + r) * key->keys);
             else if (masked)
                 *empty = work->empty[r];
             else {
@@ -397,7 +379,7 @@ static int attend_sequence(struct work *work)
     const bool masked = args->bias.data || args->mask.data;
     const bool per_head = (args->bias.data && args->bias.stride[1]) || (args->mask.data && args->mask.stride[1]);
     int rc = 0;
-    range_of(problem, work->b, &work->begin, &work->end);
+    onednn_range(problem, work->b, &work->begin, &work->end);
     for (int64_t key_head = 0; key_head < problem->H_kv && !rc; key_head += state->batch)
         for (int64_t member = 0; member < members && !rc; member++)
             for (int64_t r = 0; r < rows && !rc; r += state->rows) {
@@ -434,8 +416,17 @@ static int run(const struct attn_problem *problem, const struct attn_args *args,
     work.add = work.score + elements;
     work.weight = narrow ? (void *)(work.add + elements) : work.score;
     work.empty = (uint8_t *)(work.add + elements) + (narrow ? elements * sizeof(uint16_t) : 0);
-    int rc = 0;
     const int before = onednn_set_threads(state->threads);
+    int rc = state->sdpa ? onednn_sdpa_run(state->sdpa, problem, args) : 0;
+    const bool uncompiled = rc == -ENOTSUP && !forced("graph");
+    if (uncompiled) {
+        snprintf(state->path, sizeof state->path, "primitives (the graph does not take these strides or this bias)");
+        rc = 0;
+    }
+    if (state->sdpa && !uncompiled) {
+        onednn_set_threads(before);
+        return rc;
+    }
     for (work.b = 0; work.b < problem->B && problem->S_q > 0 && !rc; work.b++)
         rc = attend_sequence(&work);
     onednn_set_threads(before);
@@ -446,8 +437,8 @@ static const char *describe(void *opaque)
 {
     struct onednn_state *state = opaque;
     const struct onednn_version *version = onednn_version();
-    snprintf(state->text, sizeof state->text, "oneDNN %d.%d.%d, primitives%s, %s; %s", version->major, version->minor,
-             version->patch, state->reference ? " (some by its plain loops)" : "",
+    snprintf(state->text, sizeof state->text, "oneDNN %d.%d.%d, %s%s, %s; %s", version->major, version->minor,
+             version->patch, state->path, state->reference ? " (some by its plain loops)" : "",
              onednn_sets_threads() ? "OpenMP" : "no threads", onednn_library()->path);
     return state->text;
 }
@@ -458,7 +449,7 @@ const struct attn_kernel attn_kernel_onednn = {
     .abi = ATTN_ABI,
     .struct_size = sizeof(struct attn_kernel),
     .name = "onednn",
-    .summary = "oneDNN: matmul, softmax and matmul primitives",
+    .summary = "oneDNN: graph SDPA, or matmul, softmax and matmul primitives",
     .rules = ATTN_BIT(ATTN_SCALED_DOT_PRODUCT),
     .dtypes = ATTN_BIT(ATTN_F32) | ATTN_BIT(ATTN_BF16) | ATTN_BIT(ATTN_F16),
     .caps = ATTN_CAP_OWN_THREADS,

@@ -140,6 +140,16 @@ bool onednn_ready(void)
     return onednn.ready = true;
 }
 
+void *onednn_engine(void)
+{
+    return onednn.engine;
+}
+
+void *onednn_stream(void)
+{
+    return onednn.stream;
+}
+
 bool onednn_sets_threads(void)
 {
     return onednn.omp_set_num_threads;

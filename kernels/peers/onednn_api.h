@@ -50,6 +50,10 @@ bool onednn_ready(void);
 struct peer_library *onednn_library(void);
 const struct onednn_version *onednn_version(void);
 
+/* Its CPU engine and the one stream. */
+void *onednn_engine(void);
+void *onednn_stream(void);
+
 /* The calling thread's primitives are made for, and run on, this many threads; returns what was before. Only OpenMP's
  * number can be set: onednn_sets_threads says whether it can. */
 int onednn_set_threads(int threads);
