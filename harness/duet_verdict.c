@@ -180,14 +180,15 @@ static bool add_process(struct duet_run *run, const struct duet_pair *pair, json
     return strcmp(json_get_string(record, "status", ""), "wrong") != 0;
 }
 
-/* What the processes so far allow to say. False: memory, or a ratio that is no number. */
-static bool look(const struct duet_run *run, const json_t *record, struct sequential_verdict *verdict)
+/* What the processes so far allow to say: by the rule's looks, or, fixed, by all of them at once. False: memory, or a
+ * ratio that is no number. */
+static bool look(const struct duet_run *run, const json_t *record, bool fixed, struct sequential_verdict *verdict)
 {
     size_t count;
     double *values = duet_log_ratios(record, &count);
     struct sequential_rule rule = run->rule;
-    if (run->exactly) { /* one look, at the end */
-        rule.looks[0] = run->exactly;
+    if (fixed) {
+        rule.looks[0] = count;
         rule.look_count = 1;
     }
     int rc = -ENOMEM;
@@ -219,6 +220,7 @@ json_t *duet_decide(struct duet_run *run, const struct duet_pair *pair)
     json_t *record = start_record(run, pair);
     struct sequential_verdict verdict;
     const size_t most = run->exactly ? run->exactly : run->rule.looks[run->rule.look_count - 1];
+    bool extended = run->exactly > 0;
     for (size_t processes = 0; processes < most;) {
         if (clock_ns() > run->deadline_ns) {
             set_status(record, "unreached", "--max-time was over");
@@ -229,13 +231,16 @@ json_t *duet_decide(struct duet_run *run, const struct duet_pair *pair)
         processes++;
         if (run->exactly ? processes < most : !is_look(&run->rule, processes))
             continue;
-        if (!look(run, record, &verdict)) {
+        if (!look(run, record, extended, &verdict)) {
             set_status(record, "failed", "the ratios of its times are no numbers");
             return record;
         }
         const char *noise = noise_reason(run, record, &verdict);
-        if (processes < most && (verdict.decision == SEQUENTIAL_GO_ON || noise))
-            continue; /* what is noisy is extended, and only at the end given up */
+        /* What is noisy is extended, is then judged by all that was measured, and only at the end given up. */
+        extended |= noise != NULL;
+        const bool open = verdict.decision == SEQUENTIAL_GO_ON || verdict.decision == SEQUENTIAL_INCONCLUSIVE;
+        if (processes < most && (open || noise))
+            continue;
         set_verdict(record, &verdict, noise);
         return record;
     }
@@ -245,16 +250,13 @@ json_t *duet_decide(struct duet_run *run, const struct duet_pair *pair)
 int duet_run_on(struct duet_run *run, const struct duet_pair *pair, json_t *record, size_t processes)
 {
     struct sequential_verdict verdict;
-    const size_t exactly = run->exactly;
     for (size_t have = json_array_size(json_object_get(record, "log_ratios_wall")); have < processes; have++) {
         if (clock_ns() > run->deadline_ns)
             return -ETIME;
         if (!add_process(run, pair, record))
             return -EIO;
     }
-    run->exactly = processes;
-    const bool looked = look(run, record, &verdict);
-    run->exactly = exactly;
+    const bool looked = look(run, record, true, &verdict);
     if (looked)
         set_verdict(record, &verdict, noise_reason(run, record, &verdict));
     else
