@@ -51,7 +51,7 @@ const struct key keys[KEY_COUNT] = {
                     read_positive, NULL},
     [KEY_PLAIN_SUM] = {"plain-sum", KEY_GROUP_PROBLEM, NULL, "additive: hidden units are added up without weights u",
                        ADDITIVE, read_boolean, NULL},
-    [KEY_COMBINE] = {"combine", KEY_GROUP_PROBLEM, NULL, "concat: query and result go through a linear layer", CONCAT,
+    [KEY_COMBINE] = {"combine", KEY_GROUP_PROBLEM, NULL, "concat: query and result go through a layer", CONCAT,
                      read_boolean, NULL},
     [KEY_NO_MHA] = {"no-mha", KEY_GROUP_PROBLEM, NULL,
                     "self_attention: one head of model-dim and model-dim-v, no further projections", SELF, read_boolean,

@@ -175,7 +175,8 @@ static size_t converse(struct verifier *verifier, const struct verifier_task *ta
             if (turn < 0 || clock_ns() - (double)atomic_load(&mailbox->turn_began_ns) < 1e9 * verifier->timeout_s)
                 continue;
             crew_bury(worker, true);
-            blame(verifier, task, &task->members[seats[turn]], "failed", "still running after --point-timeout; killed");
+            blame(verifier, task, &task->members[seats[turn]], "failed",
+                  intern_format("still running after --point-timeout %g s; killed", verifier->timeout_s));
             return (size_t)turn + 1;
         }
         if (rc < 0)
