@@ -36,7 +36,8 @@ static enum paint paint_of(const char *verdict)
 void duet_ratio_text(const json_t *record, char out[DUET_RATIO_BYTES])
 {
     const double ratio = json_get_number(record, "ratio", NAN);
-    const double low = json_get_number(record, "ratio_low", NAN), high = json_get_number(record, "ratio_high", INFINITY);
+    const double low = json_get_number(record, "ratio_low", NAN),
+                 high = json_get_number(record, "ratio_high", INFINITY);
     if (!(ratio > 0))
         snprintf(out, DUET_RATIO_BYTES, "-");
     else if (ratio > 2 || ratio < 0.5)
