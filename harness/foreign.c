@@ -68,6 +68,8 @@ static int add_described(const json_t *hello, const struct registry_origin *orig
             rc = error_usage(error, "%s: kernel '%s' has no name, rule or dtype that there is", file, kernel->name);
         else
             rc = registry_add(kernel, origin, error);
+        if (rc < 0) /* nobody keeps it */
+            free(kernel);
     }
     return rc;
 }

@@ -35,7 +35,8 @@ records = [json.loads(line) for line in open("run.jsonl")][1:]
 known = sorted((r["kernel"], r["flops_useful"] / r["bytes_min"], r["gflops"]) for r in records)
 assert len(seen) == len(known) == 12, (seen, known)
 for a, b in zip(seen, known):
-    assert a[0] == b[0] and all(abs(x / y - 1) < 1e-3 for x, y in zip(a[1:], b[1:])), (a, b)
+    # Three digits are shown.
+    assert a[0] == b[0] and all(abs(x / y - 1) <= 5e-3 for x, y in zip(a[1:], b[1:])), (a, b)
 PYTHON
 }
 
