@@ -332,6 +332,13 @@ def check_turns(peer, must):
     expect(memory.get("out", (0, 0, 0, 0)) == 7.0, "the output was written before the last turn")
     answer = expect_event(peer.turn(samples=2, calls=4), "turn")
     expect(answer["calls_per_sample"] == 4, "another number of calls than asked:", answer)
+    clocked = 4 * sum(answer["samples_ns"])
+    for busy in answer.get("busy_ns", []):  # on the wall, and so no longer than the samples
+        expect(0 < busy < 1.01 * clocked + 1e6, "a thread was busy for another time than was clocked:", answer)
+    if len(answer.get("busy_ns", [])) == 1 and "cpu_ns" in answer:
+        expect(answer["busy_ns"][0] > 0.99 * clocked, "one thread is busy all the time that is clocked:", answer)
+        expect(answer["cpu_ns"] >= 0, "CPU time is negative:", answer)
+    expect(answer.get("page_mode") in (None, "2m", "4k", "mixed"), "no such pages:", answer)
     expect(memory.worst()[0] < 1e-5, "wrong after several copies:", memory.worst())
     # New inputs in the same memory: what is clocked last is what comes out, of whichever copy.
     memory.fill(2)

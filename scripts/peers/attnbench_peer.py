@@ -98,35 +98,6 @@ class _Turns:
         return (spent - first) / later if later else first
 
 
-class _ThreadClocks:
-    """CPU time of each thread of this process."""
-
-    def __init__(self):
-        # The kernel's number for the CPU clock of a thread: see clock_getcpuclockid(3) and pthread_getcpuclockid(3).
-        self.clocks = [~int(thread) << 3 | 6 for thread in os.listdir("/proc/self/task")]
-        self.spent = [0] * len(self.clocks)
-
-    def _read(self):
-        now = []
-        for clock in self.clocks:
-            try:
-                now.append(time.clock_gettime_ns(clock))
-            except OSError:  # the thread has ended
-                now.append(None)
-        return now
-
-    def start(self):
-        self.before = self._read()
-
-    def stop(self):
-        for i, (before, after) in enumerate(zip(self.before, self._read())):
-            if before is not None and after is not None:
-                self.spent[i] += after - before
-
-    def busiest(self, threads):
-        return sorted(self.spent, reverse=True)[:threads]
-
-
 def _flushes_subnormals():
     """Of the first thread; no process starts so, so somebody has switched it."""
     smallest = float("5e-324")
@@ -139,7 +110,7 @@ class _Server:
         self.forget()
 
     def forget(self):
-        self.call = self.memory = None
+        self.call = self.memory = self.page_mode = None
         self.threads = 0
         self.copies = []
         self.turns = _Turns()
@@ -157,6 +128,7 @@ class _Server:
         version_of("numpy")
         # Not at the top: numpy is heavy for a greeting, and may be absent.
         memory = _sibling("attnbench_peer_memory")
+        self.pages_of = memory.page_mode
         description = request["problem"]
         if request["kernel"] != self.kernel["name"]:
             raise Refusal(f"no kernel {request['kernel']} here")
@@ -183,6 +155,7 @@ class _Server:
             copy.load()
         self.turns.steps = [self.call.bind(copy) for copy in self.copies]
         self.turns.next = 0
+        self.page_mode = self.pages_of(self.copies)
         return {"event": "loaded"}
 
     def turn(self, request):
@@ -192,22 +165,25 @@ class _Server:
         calls = request["calls_per_sample"]
         if calls <= 0:
             calls = max(1, round(request["aim_ns"] / call_ns)) if call_ns else 1
-        clocks = _ThreadClocks()
         samples = []
+        cpu_ns = wall_ns = 0
         for sample in range(request["samples"]):
             if request["last"] and sample == request["samples"] - 1:
                 self.poison()
-            clocks.start()
-            samples.append(self.turns.calls(calls) / calls)
-            clocks.stop()
+            before = time.process_time_ns()
+            taken = self.turns.calls(calls)
+            cpu_ns += time.process_time_ns() - before
+            wall_ns += taken
+            samples.append(taken / calls)
         if request["last"]:
             self.write_back()
         answer = {"event": "turn", "samples_ns": samples, "calls_per_sample": calls,
                   "call_ns": call_ns or (sum(samples) / len(samples) if samples else 0),
-                  "source": self.call.source, "changed_float_mode": _flushes_subnormals()}
-        busy = clocks.busiest(self.threads)
-        if len(busy) == self.threads:
-            answer["busy_ns"] = busy
+                  "source": self.call.source, "changed_float_mode": _flushes_subnormals(),
+                  "cpu_ns": cpu_ns, "page_mode": self.page_mode}
+        # One thread is busy as long as the samples last. Of several only the library knows.
+        if self.threads == 1:
+            answer["busy_ns"] = [wall_ns]
         return answer
 
     def poison(self):

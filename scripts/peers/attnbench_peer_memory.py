@@ -112,9 +112,10 @@ class _Arena:
     """Anonymous memory on huge pages, where there are any."""
 
     def __init__(self, size):
-        self.bytes = mmap.mmap(-1, size + HUGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        address = numpy.frombuffer(self.bytes, numpy.uint8).ctypes.data
-        self.next = -address % HUGE_PAGE
+        whole = -(-size // HUGE_PAGE) * HUGE_PAGE  # a last page in part would be an ordinary one
+        self.bytes = mmap.mmap(-1, whole + HUGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.address = numpy.frombuffer(self.bytes, numpy.uint8).ctypes.data
+        self.next = -self.address % HUGE_PAGE
         try:
             self.bytes.madvise(mmap.MADV_HUGEPAGE)
         except (OSError, AttributeError):
@@ -132,6 +133,29 @@ def room(shape, dtype):
     for extent in shape:
         size *= extent
     return -(-size // 64) * 64 + 64
+
+
+def page_mode(copies):
+    """Pages of the private copies as the kernel tells: "2m", "4k" or "mixed"; None where it does not."""
+    ranges = [(copy.arena.address, copy.arena.address + len(copy.arena.bytes)) for copy in copies]
+    resident = huge = 0
+    ours = False
+    try:
+        with open("/proc/self/smaps", encoding="utf-8") as file:
+            for line in file:
+                name, _, rest = line.partition(" ")
+                if not name.endswith(":"):
+                    start, end = (int(number, 16) for number in name.split("-"))
+                    ours = any(first < end and start < last for first, last in ranges)
+                elif ours and name == "Rss:":
+                    resident += int(rest.split()[0])
+                elif ours and name in ("AnonHugePages:", "Private_Hugetlb:"):
+                    huge += int(rest.split()[0])
+    except OSError:
+        return None
+    if not resident:
+        return None
+    return "4k" if huge == 0 else "2m" if huge >= resident else "mixed"
 
 
 class Copy:
@@ -154,7 +178,7 @@ class Copy:
             own = name == "out" or restricted and name == "q"
             place = name if own else (memory.tensors[name]["offset"], shapes[name], tuple(order))
             owners.setdefault(place, []).append(name)
-        arena = _Arena(sum(room(shapes[names[0]], dtype) for names in owners.values()))
+        self.arena = arena = _Arena(sum(room(shapes[names[0]], dtype) for names in owners.values()))
         for names in owners.values():
             array = arena.take(shapes[names[0]], dtype)
             for name in names:
