@@ -60,7 +60,7 @@ static void tell(char *text, size_t size)
 
 static struct peer_blas blas = {
     .library = {.names = (const char *const[]){"libblis.so.4", "libblis.so.5", "libblis.so.3", "libblis.so", NULL},
-                .remedy = "scripts/peers or the package libblis-dev installs it"},
+                .remedy = "make peers or the package libblis-dev installs it"},
     .prepare = prepare,
     .set_threads = set_threads,
     .tell = tell,

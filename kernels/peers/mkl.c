@@ -62,7 +62,7 @@ static void tell(char *text, size_t size)
 static struct peer_blas blas = {
     .library = {.names =
                     (const char *const[]){"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so.1", "libmkl_rt.so", NULL},
-                .remedy = "scripts/peers or pip's package mkl installs it"},
+                .remedy = "make peers or pip's package mkl installs it"},
     .prepare = prepare,
     .set_threads = set_threads,
     .tell = tell,

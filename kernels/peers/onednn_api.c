@@ -63,7 +63,7 @@ static struct {
 
 static struct peer_library library = {
     .names = (const char *const[]){"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so", NULL},
-    .remedy = "scripts/peers or the package libdnnl-dev installs it",
+    .remedy = "make peers or the package libdnnl-dev installs it",
 };
 
 struct peer_library *onednn_library(void)

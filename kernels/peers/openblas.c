@@ -93,7 +93,7 @@ static void tell(char *text, size_t size)
 
 static struct peer_blas blas = {
     .library = {.names = (const char *const[]){"libopenblas.so.0", "libopenblas.so", NULL},
-                .remedy = "scripts/peers or the package libopenblas-dev installs it"},
+                .remedy = "make peers or the package libopenblas-dev installs it"},
     .prepare = prepare,
     .set_threads = set_threads,
     .tell = tell,
