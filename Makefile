@@ -61,6 +61,7 @@ harness_sources := $(sort $(wildcard harness/*.c) $(wildcard harness/probe/*/*.c
 library_sources := $(filter-out harness/main.c,$(harness_sources)) $(schedule_sources) $(layer_sources) $(kernel_sources) \
     $(peer_sources)
 check_sources := $(sort $(wildcard tests/check_*.c))
+exp2_sources := $(sort $(wildcard tests/exp2/*/*.c))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 library_objects := $(call object,$(library_sources))
@@ -95,7 +96,7 @@ const char *const build_flags = "$(COMMON_FLAGS)";\nconst int build_has_likwid =
 
 # ---- targets -------------------------------------------------------------------------------------------------------
 # kernels is a folder, too.
-.PHONY: kernels all test bench bars cliffs gate print-build setup peers asan tsan lint manual install uninstall clean help programs checks run-tests run-bench FORCE
+.PHONY: kernels all test bench bars cliffs schedules gate print-build setup peers asan tsan lint manual install uninstall clean help programs checks run-tests run-bench FORCE
 
 all: $(program) ## build build/release/attnbench
 
@@ -158,16 +159,19 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(library_objects) $(BUILD)/gen/registr
 	@mkdir -p $(dir $@)
 	$(link) -lcmocka
 
+# The kernels' 2^x, each with its kernels' flags, for the test that tries every float.
+$(BUILD)/tests/check_exp2: $(call object,$(exp2_sources))
+
 # What clang-tidy and editors read: one entry a file, with the flags that it is compiled with.
 all_sources := $(harness_sources) $(schedule_sources) $(layer_sources) $(kernel_sources) $(peer_sources) $(broken_sources) \
-    $(check_sources)
+    $(check_sources) $(exp2_sources)
 compile_command = {"directory": "$(CURDIR)", "file": "$(1)", "command": "$(CC) $(COMMON_FLAGS) $(part_flags) \
 $(call folder_flags,$(1)) $(call file_flags,$(1)) -c $(1)"}
 $(BUILD)/compile_commands.json: part_flags = -fopenmp $(LIBRARY_CFLAGS) $(LIKWID_CFLAGS) -I.
 $(BUILD)/compile_commands.json: FORCE
 	@$(call write_if_changed,$@,[$(subst } {,}$(comma)\n{,$(strip $(foreach f,$(all_sources),$(call compile_command,$(f)))))]\n)
 
--include $(library_objects:.o=.d) $(main_objects:.o=.d) $(broken_objects:.o=.d) $(patsubst %.c,$(BUILD)/obj/%.d,$(check_sources))
+-include $(library_objects:.o=.d) $(main_objects:.o=.d) $(broken_objects:.o=.d) $(patsubst %.c,$(BUILD)/obj/%.d,$(check_sources) $(exp2_sources))
 -include $(BUILD)/gen/library.d $(BUILD)/gen/registry.d $(BUILD)/gen/registry_broken.d $(BUILD)/gen/build_info.d
 
 setup: ## install what building and testing need and is missing (apt, dnf, pacman, zypper)
@@ -195,6 +199,9 @@ bars: all ## run configs/bars.yaml three times: each bar of speed, the figure re
 
 cliffs: all ## run configs/cliffs.yaml: where speed falls from one length or head size to the next
 	scripts/cliffs --program $(program)
+
+schedules: all ## run configs/models.yaml under every schedule three times: how far auto is behind the fastest
+	scripts/schedules --program $(program)
 
 gate: ## are this tree's kernels slower than those of BASE=REV [CONFIG=NAME] [GATE_FLAGS=...]? (scripts/gate tells by exit code)
 	@CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' EXTRA_CFLAGS='$(EXTRA_CFLAGS)' \

@@ -123,8 +123,29 @@ static void print_live(const struct proof_series *series)
     }
 }
 
-static int print_series(const struct proof_series *series, uint64_t verdicts, bool *met, bool *enough,
-                        struct error *error)
+static uint64_t live_verdicts(const struct proof_series *series)
+{
+    uint64_t live = 0;
+    for (size_t e = 0; e < series->live_count; e++)
+        live += series->live[e].verdicts;
+    return live;
+}
+
+/* Whether what was recorded bears figures: processes of each class and load, live verdicts of each class. */
+static bool is_enough(const struct proof *proof)
+{
+    for (size_t s = 0; s < proof->count; s++) {
+        uint64_t live = 0;
+        for (size_t t = 0; t < proof->count; t++)
+            if (strcmp(proof->series[t].workload, proof->series[s].workload) == 0)
+                live += live_verdicts(&proof->series[t]);
+        if (proof->series[s].count < LEAST_RECORDED || live < LEAST_LIVE || proof->series[s].failed > 0)
+            return false;
+    }
+    return proof->count > 0;
+}
+
+static int print_series(const struct proof_series *series, uint64_t verdicts, bool *met, struct error *error)
 {
     printf("\n## %s, %s\n\n%zu log-ratios of identical code; standard deviation %.3f %% by CPU time, %.3f %% by wall "
            "time.\n",
@@ -135,10 +156,6 @@ static int print_series(const struct proof_series *series, uint64_t verdicts, bo
                100 * (series->sizes[i].ratio - 1), 100 * (series->sizes[i].low - 1), 100 * (series->sizes[i].high - 1));
     if (series->failed)
         printf("%llu batches or verdicts failed.\n", (unsigned long long)series->failed);
-    uint64_t live = 0;
-    for (size_t e = 0; e < series->live_count; e++)
-        live += series->live[e].verdicts;
-    *enough &= series->count >= LEAST_RECORDED && live >= LEAST_LIVE && series->failed == 0;
     if (series->count < 2) {
         printf("Too few to replay.\n");
     } else {
@@ -217,7 +234,7 @@ static int parse(int argc, char **argv, uint64_t *verdicts, bool *wants_help, st
 int command_selftest_gate(int argc, char **argv, struct error *error)
 {
     uint64_t verdicts = VERDICTS;
-    bool wants_help = false, met = true, enough = true;
+    bool wants_help = false, met = true, enough = false;
     struct proof proof = {0};
     int rc = parse(argc, argv, &verdicts, &wants_help, error);
     if (rc == 0 && wants_help)
@@ -228,7 +245,7 @@ int command_selftest_gate(int argc, char **argv, struct error *error)
         printf("# How often gate is wrong\n\n%s%s\n", proof.machine ? proof.machine : "no context tells the machine",
                proof.mixed ? " (and others: these figures mix machines)" : "");
         for (size_t s = 0; s < proof.count && rc == 0; s++)
-            rc = print_series(&proof.series[s], verdicts, &met, &enough, error);
+            rc = print_series(&proof.series[s], verdicts, &met, error);
         for (size_t s = 0; s < proof.count && rc == 0; s++) {
             bool first = true;
             for (size_t t = 0; t < s; t++)
@@ -236,6 +253,7 @@ int command_selftest_gate(int argc, char **argv, struct error *error)
             if (first)
                 rc = print_suites(&proof, proof.series[s].load, verdicts / SUITES_A_VERDICT + 1, &met, error);
         }
+        enough = is_enough(&proof);
     }
     proof_release(&proof);
     if (rc == 0)

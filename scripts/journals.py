@@ -16,7 +16,7 @@ def stop(message, code=2):
     sys.exit(code)
 
 
-def record_runs(program, config, times):
+def record_runs(program, config, times, flags=()):
     """Runs the config so many times; returns the journals. A wrong or failed point (exit 1) stands in them."""
     folder = os.path.join(ROOT, "results", "local")
     os.makedirs(folder, exist_ok=True)
@@ -25,7 +25,7 @@ def record_runs(program, config, times):
     for n in range(1, times + 1):
         file = f"{stem}-{n}.jsonl"
         path = os.path.join(ROOT, "configs", f"{config}.yaml")
-        command = [program, "run", "--config", path, "--out", file]
+        command = [program, "run", "--config", path, "--out", file, *flags]
         print(f"{config}: run {n} of {times} into {os.path.relpath(file)}", file=sys.stderr, flush=True)
         try:
             code = subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode

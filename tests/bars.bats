@@ -17,8 +17,9 @@ base = {"schema": "attnbench.result/1", "status": "ok", "reason": None, "dtype":
         "S_q": 512, "S_kv": 512, "D": 64, "causal": "none", "cache": "warm", "kernel": "avx512", "schedule": "auto",
         "threads": 1, "placement": "compact", "flops_useful": 8e8, "bytes_min": 6e6, "median_ns": 1e7, "gflops": 80.0,
         "roof_bound": "compute", "roof_gflops": 118.0, "roof_fraction": 0.9, "isa_roof_gflops": 118.0,
+        "schedule_requested": "auto",
         "workspace_bytes": 1000, "noise": {"quality": "clean"}, "repro": "attnbench run"}
-named = ("dtype", "B", "H", "H_kv", "S_q", "S_kv", "D", "causal", "cache", "kernel", "threads")
+named = ("dtype", "B", "H", "H_kv", "S_q", "S_kv", "D", "causal", "cache", "kernel", "threads", "schedule_requested")
 with open(sys.argv[1], "w") as file:
     print(json.dumps({"schema": "attnbench.context/1"}), file=file)
     for change in sys.argv[2:]:
@@ -142,6 +143,23 @@ PY
   expect_out 'cliff: avx512 f32: S 513 D 64 reaches 0.700, S 512 D 64 0.900: 22% less' \
     'drops of over 15%: 1, among 3 pairs of neighbours; pairs without a figure: 1'
   [ "$(grep -c ^cliff "$work/stdout")" = 1 ] || tell 'one cliff'
+}
+
+@test "schedules: auto against the fastest fixed schedule of each problem" {
+  local bh="'schedule': 'bh', 'schedule_requested': 'bh'" bhq="'schedule': 'bhq', 'schedule_requested': 'bhq'"
+  # B 1: auto picks the faster one; B 2: the slower; B 3: no fixed schedule could run, B 4: no auto
+  journal 1.jsonl "{'schedule': 'bhq', 'median_ns': 1.01e6}" "{$bhq, 'median_ns': 1e6}" "{$bh, 'median_ns': 2e6}" \
+    "{'B': 2, 'schedule': 'bhq', 'median_ns': 1e6}" "{'B': 2, $bhq, 'median_ns': 1e6}" "{'B': 2, $bh, 'median_ns': 8e5}" \
+    "{'B': 3}" "{'B': 3, $bh, 'status': 'skipped', 'median_ns': None, 'noise': None}" "{'B': 4, $bh}"
+  attempt "$root/scripts/schedules" 1.jsonl
+  expect_status 0
+  expect_out 'within  +1.0%  B 1 H 12/12 S 512/512 D 64, avx512, 1 threads: picks bhq, fastest bhq; noisy 0/1, 0/1' \
+    'behind +25.0%  B 2 H 12/12 S 512/512 D 64, avx512, 1 threads: picks bhq, fastest bh; noisy 0/1, 0/1' \
+    'auto behind by over 5%: 1, among 2 problems'
+  attempt "$root/scripts/schedules" absent.jsonl
+  expect_refusal 2 'absent.jsonl'
+  attempt "$ATTNBENCH" run --config "$root/configs/models.yaml" --schedule auto,bh,bhq,splitkv --threads 2 --dry-run
+  expect_status 0
 }
 
 @test "without files the config runs three times, its journals kept; a run that breaks off ends it" {

@@ -155,6 +155,23 @@ static void normal_fill_has_mean_0_variance_1_kurtosis_3(void **state)
     assert_true(fabs(neighbour / COUNT) < 5e-3);
 }
 
+/* Rows are made in bulk; each element must be the one that its own bits give. Widths below, at and above the bulk. */
+static void rows_hold_the_normal_number_of_each_element(void **state)
+{
+    (void)state;
+    const int64_t widths[] = {1, 7, 256, 257, 1000};
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+        enum { ROWS = 5 };
+        static float data[ROWS * 1000];
+        const int64_t D = widths[w];
+        struct problem_spec spec = spec_of(FILL_NORMAL, ATTN_F32);
+        struct attn_tensor k = {data, {1, 1, ROWS, D}, {ROWS * D, ROWS * D, D, 1}};
+        fill_tensor(&spec, 1, FILL_K, &k, 1);
+        for (int64_t i = 0; i < ROWS * D; i++)
+            assert_true(data[i] == fill_normal(fill_bits(spec.seed, 1, FILL_K, (uint64_t)i)));
+    }
+}
+
 static int count_subnormals(const struct attn_tensor *t, enum attn_dtype dtype)
 {
     int subnormals = 0;
@@ -297,6 +314,7 @@ int main(void)
         cmocka_unit_test(seed_set_and_tensor_make_other_data),
         cmocka_unit_test(generator_is_the_one_that_results_were_made_with),
         cmocka_unit_test(normal_numbers_invert_the_normal_distribution),
+        cmocka_unit_test(rows_hold_the_normal_number_of_each_element),
         cmocka_unit_test(normal_fill_has_mean_0_variance_1_kurtosis_3),
         cmocka_unit_test(only_the_subnormal_fill_makes_subnormals),
         cmocka_unit_test(fills_make_the_scores_they_promise),
