@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -103,6 +104,46 @@ static void none_and_one(void **state)
     assert_false(rejected);
 }
 
+static void two_equal_and_zero(void **state)
+{
+    (void)state;
+    static const double two[] = {0.01, 0.04}, near[] = {0.03, 0.02}, equal[] = {0.2, 0.2, 0.2, 0.2, 0.2}, zero[4];
+    double adjusted[5];
+    assert_int_equal(many_tests_adjust(two, 2, adjusted), 0);
+    assert_true(adjusted[0] == 0.02 && adjusted[1] == 0.04);
+    assert_int_equal(many_tests_adjust(near, 2, adjusted), 0);
+    assert_true(adjusted[0] == 0.03 && adjusted[1] == 0.03);
+    assert_int_equal(many_tests_adjust(equal, 5, adjusted), 0);
+    for (int i = 0; i < 5; i++)
+        assert_true(fabs(adjusted[i] - 0.2) < 1e-15);
+    assert_int_equal(many_tests_adjust(zero, 4, adjusted), 0);
+    for (int i = 0; i < 4; i++)
+        assert_true(adjusted[i] == 0);
+}
+
+/* NumPy 1.24: sorted p n / rank, minimum.accumulate from the largest on. */
+static void a_hundred_thousand(void **state)
+{
+    (void)state;
+    enum { MANY = 100000 };
+    double *p = malloc(MANY * sizeof *p), sum = 0;
+    bool *rejected = malloc(MANY);
+    assert_true(p && rejected);
+    for (int64_t i = 0; i < MANY; i++) {
+        const double share = (double)(i * 7919 % 100003) / 100003;
+        p[i] = share * share;
+    }
+    assert_int_equal(many_tests_reject(p, MANY, 0.05, rejected), 5002);
+    assert_int_equal(many_tests_adjust(p, MANY, p), 0);
+    assert_true(p[0] == 0 && fabs(p[1] - 0.07917525067632795) < 1e-14 && fabs(p[50] - 0.9593724372072638) < 1e-14);
+    assert_true(fabs(p[MANY - 1] - 0.6832190063910724) < 1e-14);
+    for (int i = 0; i < MANY; i++)
+        sum += p[i];
+    assert_true(fabs(sum - 49996.45045036432) < 1e-7);
+    free(p);
+    free(rejected);
+}
+
 static void spending(void **state)
 {
     (void)state;
@@ -161,10 +202,11 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adjusted_p_values), cmocka_unit_test(order_does_not_matter),
-        cmocka_unit_test(rejections),        cmocka_unit_test(step_up_rule),
-        cmocka_unit_test(none_and_one),      cmocka_unit_test(spending),
-        cmocka_unit_test(spent_p_values),    cmocka_unit_test(refusals),
+        cmocka_unit_test(adjusted_p_values),  cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(rejections),         cmocka_unit_test(step_up_rule),
+        cmocka_unit_test(none_and_one),       cmocka_unit_test(two_equal_and_zero),
+        cmocka_unit_test(a_hundred_thousand), cmocka_unit_test(spending),
+        cmocka_unit_test(spent_p_values),     cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests_name("many_tests", tests, NULL, NULL);
 }

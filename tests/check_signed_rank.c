@@ -234,6 +234,30 @@ static void ties_do_not_raise_false_alarms(void **state)
     assert_in_range(below, (int)(0.731 * TRIALS), (int)(0.763 * TRIALS));
 }
 
+/* scipy.stats.wilcoxon 1.10 (method "approx", with correction); the estimate is NumPy's median of all 2001000 averages.
+ */
+static void two_thousand(void **state)
+{
+    (void)state;
+    enum { MANY = 2000 };
+    static const double known[][3] = {{0.29, 0.00023181950453415143, 0.9997682141696548},
+                                      {0.3, 0.0109426354291945, 0.9890584806376859},
+                                      {0.31, 0.14149342740790294, 0.858515251808224}};
+    static double values[MANY];
+    struct signed_rank_interval interval;
+    for (int i = 0; i < MANY; i++) {
+        const double share = i * 7919 % 10007 / 10007.0;
+        values[i] = share * share;
+    }
+    assert_int_equal(signed_rank_estimate(values, MANY, 0.99, &interval), 0);
+    assert_true(close_to(interval.estimate, 0.31874767207273885, 1e-14));
+    for (size_t i = 0; i < COUNT(known); i++) {
+        struct signed_rank_p p;
+        assert_int_equal(signed_rank_test(values, MANY, known[i][0], &p), 0);
+        assert_true(close_to(p.greater, known[i][1], 1e-9) && close_to(p.less, known[i][2], 1e-9));
+    }
+}
+
 static void huge_samples(void **state)
 {
     (void)state;
@@ -293,6 +317,7 @@ int main(void)
         cmocka_unit_test(equal_values),
         cmocka_unit_test(held_against_all_averages),
         cmocka_unit_test(ties_do_not_raise_false_alarms),
+        cmocka_unit_test(two_thousand),
         cmocka_unit_test(huge_samples),
         cmocka_unit_test(refusals),
     };

@@ -35,6 +35,22 @@ static void deviations_and_minimum(void **state)
     assert_true(statistics_min(shuffled, 7) == 1);
 }
 
+/* Those of scipy.stats.median_abs_deviation; the interval reaches from rank 3 of 12 (binom.ppf(0.025, 12, 0.5)). */
+static void few_equal_and_tied_values(void **state)
+{
+    (void)state;
+    const double two[] = {1, 2}, equal[] = {4, 4, 4, 4, 4, 4, 4}, zeros[9] = {0};
+    const double tied[] = {5, 2, 9, 2, 5, 3, 5, 2, 5, 3, 2, 5};
+    double low = -1, high = -1;
+    assert_true(statistics_median(two, 2) == 1.5 && statistics_mad(two, 2) == 0.5 && statistics_mad(two, 1) == 0);
+    assert_true(statistics_median(equal, 7) == 4 && statistics_mad(equal, 7) == 0 && statistics_min(equal, 7) == 4);
+    assert_true(statistics_median_ci95(equal, 7, &low, &high) && low == 4 && high == 4);
+    assert_true(statistics_median(zeros, 9) == 0 && statistics_mad(zeros, 9) == 0);
+    assert_true(statistics_median_ci95(zeros, 9, &low, &high) && low == 0 && high == 0);
+    assert_true(statistics_median(tied, 12) == 4 && statistics_mad(tied, 12) == 1);
+    assert_true(statistics_median_ci95(tied, 12, &low, &high) && low == 2 && high == 5);
+}
+
 static void nothing_gives_nan(void **state)
 {
     (void)state;
@@ -159,6 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(medians),
         cmocka_unit_test(deviations_and_minimum),
+        cmocka_unit_test(few_equal_and_tied_values),
         cmocka_unit_test(nothing_gives_nan),
         cmocka_unit_test(ranks_are_the_exact_ones),
         cmocka_unit_test(ranks_of_the_tables),
