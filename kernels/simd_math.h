@@ -24,18 +24,16 @@ enum { SIMD_TANH_MOST = 4 }; /* vectors that simd_tanh_each takes */
  */
 SIMD_INLINE simd_f32 simd_exp2(simd_f32 x)
 {
-    const simd_f32 least = simd_set(-126.0f);
-    /* the operand order keeps a NaN in x */
-    simd_f32 y = simd_max(least, x);
-    simd_f32 n = simd_round(y);
-    simd_f32 f = simd_sub(y, n);
+    simd_f32 n = simd_round(x);
+    simd_f32 f = simd_sub(x, n);
     simd_f32 p = simd_set(0x1.5ab2dp-10f);
     p = simd_fma(p, f, simd_set(0x1.3cecp-7f));
     p = simd_fma(p, f, simd_set(0x1.c6baaap-5f));
     p = simd_fma(p, f, simd_set(0x1.ebf9b4p-3f));
     p = simd_fma(p, f, simd_set(0x1.62e424p-1f));
     p = simd_fma(p, f, simd_set(1.0f));
-    return simd_select(simd_less(x, least), simd_zero(), simd_scale_exponent(p, n));
+    /* whatever came of what lies below -126, f of -inf among it, is passed over */
+    return simd_select(simd_less(x, simd_set(-126.0f)), simd_zero(), simd_scale_exponent(p, n));
 }
 
 /*

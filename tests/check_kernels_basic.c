@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -391,6 +392,22 @@ static void test_nan_comes_out(void **state)
     trial_destroy(&trial);
 }
 
+/* What frameworks put for "masked": the least float is no -infinity, and a row of nothing else still has its keys. */
+static void test_the_least_float_as_bias(void **state)
+{
+    (void)state;
+    static const int64_t size[7] = {1, 1, 1, 20, 30, 8, 8};
+    struct trial trial;
+    trial_create(&trial, size, INT64_MAX, INT64_MAX, WITH_BIAS);
+    fill_row(&trial.args.bias, 0, 5, -FLT_MAX);
+    check_trial(&trial);
+    float mean = 0;
+    for (int64_t j = 0; j < 30; j++)
+        mean += *at(&trial.args.v, 0, 0, j, 2) / 30;
+    assert_true(fabsf(*at(&trial.args.out, 0, 0, 5, 2) - mean) < 1e-5f);
+    trial_destroy(&trial);
+}
+
 static void test_masked_rows_are_zero(void **state)
 {
     (void)state;
@@ -490,6 +507,7 @@ int main(void)
         cmocka_unit_test(test_zero_sizes),
         cmocka_unit_test(test_garbage),
         cmocka_unit_test(test_nan_comes_out),
+        cmocka_unit_test(test_the_least_float_as_bias),
         cmocka_unit_test(test_masked_rows_are_zero),
         cmocka_unit_test(test_partial_results_merge),
         cmocka_unit_test(test_offsets_are_64_bit),

@@ -28,12 +28,12 @@ struct world {
     struct attn_problem problem;
     struct attn_plan plan;
     int64_t kv_len[4], diag[4];
-    float *score;        /* [B][H][S_q][S_kv] */
-    float *value;        /* [B][H_kv][S_kv][D_v] */
-    void *out;           /* [B][H][S_q][D_v] in the problem's dtype */
-    _Atomic int *visits; /* [B][H][S_q][S_kv] */
-    _Atomic int faults, calls, prepared;
-    int fail_at; /* the call that returns -EIO; 0: none */
+    float *score;                                 /* [B][H][S_q][S_kv] */
+    float *value;                                 /* [B][H_kv][S_kv][D_v] */
+    void *out;                                    /* [B][H][S_q][D_v] in the problem's dtype */
+    _Atomic int *visits;                          /* [B][H][S_q][S_kv] */
+    _Atomic int faults, calls, prepared, longest; /* longest: keys of a part */
+    int fail_at;                                  /* the call that returns -EIO; 0: none */
 };
 
 static uint64_t random_state;
@@ -109,6 +109,9 @@ static int table_run(const struct attn_problem *problem, const struct attn_args 
     expect(world, span->q0 % world->plan.q_grain == 0 && span->k0 % world->plan.k_grain == 0);
     expect(world, span->k0 >= 0 && span->k0 < span->k1 && span->k1 <= problem->S_kv);
     expect(world, span->k1 % world->plan.k_grain == 0 || span->k1 == problem->S_kv);
+    for (int most = world->longest; span->k1 - span->k0 > most;)
+        if (atomic_compare_exchange_weak(&world->longest, &most, (int)(span->k1 - span->k0)))
+            break;
     double *wide = malloc((size_t)problem->D_v * sizeof *wide);
     for (int64_t h = span->h0; h < span->h1; h++)
         for (int64_t i = span->q0; i < span->q1; i++) {
@@ -349,6 +352,24 @@ static void test_keys_are_cut(void **state)
     }
 }
 
+/* Two threads share one head's keys: none waits for more than a grain, whatever the number of keys. */
+static void test_parts_are_even(void **state)
+{
+    (void)state;
+    const int64_t keys[] = {4096, 4097, 1000, 513};
+    for (size_t n = 0; n < sizeof keys / sizeof keys[0]; n++) {
+        const struct size size = {1, 8, 1, 1, keys[n], 1};
+        struct world world;
+        create(&world, &size, ATTN_F32);
+        world.plan.k_grain = 16;
+        world.plan.head_grain = 8;
+        check(&world, 2, "even parts");
+        assert_in_range(world.calls, 7, 8);
+        assert_true(world.longest < keys[n] / 8 + 1 + 16);
+        destroy(&world);
+    }
+}
+
 static void test_not_finite_stays(void **state)
 {
     (void)state;
@@ -478,6 +499,7 @@ int main(void)
         cmocka_unit_test(test_parts_equal_the_whole),
         cmocka_unit_test(test_open_limits_do_not_overflow),
         cmocka_unit_test(test_keys_are_cut),
+        cmocka_unit_test(test_parts_are_even),
         cmocka_unit_test(test_not_finite_stays),
         cmocka_unit_test(test_minus_infinity_in_a_part_alone),
         cmocka_unit_test(test_far_maxima),

@@ -123,7 +123,9 @@ SIMD_INLINE void write_weights_as(struct lane_block *block, int64_t n, float sca
                     continue;
                 }
                 const simd_f32 x = simd_load(score + t * lanes + v * SIMD_LANES);
-                weight[t] = natural ? weight_of(true, x, max[v]) : simd_exp2(_mm512_fmsub_ps(x, factor, max[v]));
+                /* rounded before the difference, as the maximum is: the largest score's exponent is then 0, however
+                 * large both are */
+                weight[t] = natural ? weight_of(true, x, max[v]) : simd_exp2(simd_sub(simd_mul(x, factor), max[v]));
             }
             sum[v] = simd_add(sum[v], simd_add(weight[0], weight[1]));
             store_pairs(weights + v * SIMD_LANES, weight[0], weight[1]);

@@ -26,7 +26,7 @@ SIMD_OUTLINE int flash_plan(const struct attn_problem *problem, int32_t threads,
     (void)threads;
     (void)state;
     plan->q_grain = LANES_ROWS;
-    plan->k_grain = LANES_KEYS;
+    plan->k_grain = SIMD_LANES; /* blocks of keys are counted from where a span begins: a part may begin anywhere */
     /* short query blocks of a grouped key head are done together: as lanes, or while a key is close */
     if (problem->S_q < LANES_ROWS)
         plan->head_grain = problem->H / problem->H_kv;

@@ -89,25 +89,42 @@ SIMD_INLINE void stream_dot_rows(uint32_t dtype, int64_t D, int vectors, bool fr
     simd_store(score, simd_sum_rows(sum));
 }
 
-/* SIMD_LANES / queries scores of each query: a vector of K is loaded once for all of them. */
-SIMD_INLINE void stream_dot_group(uint32_t dtype, int vectors, int queries, const struct stream_row *states,
+/* The products of one vector of K with that of each query. */
+SIMD_INLINE void stream_dot_column(int queries, const float *const *query, int64_t column, simd_f32 x, simd_f32 *part)
+{
+    SIMD_UNROLL
+    for (int r = 0; r < queries; r++)
+        part[r] = simd_fma(simd_load(query[r] + column), x, part[r]);
+}
+
+/* SIMD_LANES / queries scores of each query: a vector of K is loaded once for all of them. vectors as above. */
+SIMD_INLINE void stream_dot_group(uint32_t dtype, int64_t D, int vectors, int queries, const struct stream_row *states,
                                   const void *k, int64_t k_stride, int64_t j)
 {
     const int keys = SIMD_LANES / queries;
+    const int64_t whole = vectors ? vectors : D / SIMD_LANES, rest = vectors ? 0 : D % SIMD_LANES;
     simd_f32 sum[SIMD_LANES];
+    const float *query[STREAM_GROUP]; /* of its own: the order of the loads of K would have them read again and again */
+    SIMD_UNROLL
+    for (int r = 0; r < queries; r++)
+        query[r] = states[r].query;
     SIMD_UNROLL
     for (int t = 0; t < keys; t++) {
         simd_f32 part[STREAM_GROUP];
         SIMD_UNROLL
         for (int r = 0; r < queries; r++)
             part[r] = simd_zero();
-        SIMD_UNROLL
-        for (int c = 0; c < vectors; c++) {
-            const simd_f32 x = stream_vector(dtype, true, k, c * SIMD_LANES);
+        if (vectors) {
             SIMD_UNROLL
-            for (int r = 0; r < queries; r++)
-                part[r] = simd_fma(simd_load(states[r].query + c * SIMD_LANES), x, part[r]);
+            for (int c = 0; c < vectors; c++)
+                stream_dot_column(queries, query, c * SIMD_LANES, stream_vector(dtype, true, k, c * SIMD_LANES), part);
+        } else {
+            for (int64_t c = 0; c < whole; c++)
+                stream_dot_column(queries, query, c * SIMD_LANES, stream_vector(dtype, true, k, c * SIMD_LANES), part);
         }
+        if (rest)
+            stream_dot_column(queries, query, whole * SIMD_LANES, load_elements(dtype, k, whole * SIMD_LANES, rest),
+                              part);
         SIMD_UNROLL
         for (int r = 0; r < queries; r++)
             sum[r * keys + t] = part[r];
@@ -129,11 +146,11 @@ SIMD_INLINE void stream_scores_of(uint32_t dtype, int64_t D, int vectors, const 
         const void *k = element_at(dtype, head->k, (j0 + j) * head->k_stride);
         bool fresh = true;
         int r = 0;
-        if (vectors && keys == SIMD_LANES)
+        if (keys == SIMD_LANES)
             for (; r + STREAM_GROUP <= count; r += STREAM_GROUP) {
                 for (int64_t t = 0; t < SIMD_LANES; t += SIMD_LANES / STREAM_GROUP)
-                    stream_dot_group(dtype, vectors, STREAM_GROUP, states + r, element_at(dtype, k, t * head->k_stride),
-                                     head->k_stride, j + t);
+                    stream_dot_group(dtype, D, vectors, STREAM_GROUP, states + r,
+                                     element_at(dtype, k, t * head->k_stride), head->k_stride, j + t);
                 fresh = false;
             }
         for (; r < count; r++) {

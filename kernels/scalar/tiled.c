@@ -17,6 +17,7 @@
  * with; and their values are looked at first, since 0 * NaN would reach rows that must not see them.
  */
 #include <assert.h>
+#include <float.h>
 
 #include "../attn.h"
 #include "../elements_portable.h"
@@ -117,6 +118,14 @@ SIMD_INLINE float added_to(const struct view *view, int64_t i, int64_t j)
     return view->bias ? view->bias[i * bias->stride[2] + j * bias->stride[3]] : 0;
 }
 
+/* A score's addend in units of log2. One that is finite stays so: a row all of whose keys have the least float as bias
+ * is not a row without keys. */
+SIMD_INLINE float in_log2(float added)
+{
+    const float scaled = added * LOG2_E;
+    return isinf(scaled) && isfinite(added) ? copysignf(FLT_MAX, scaled) : scaled;
+}
+
 /* Bias and mask; notes which rows have a key left. */
 static void hide_by_element(const struct view *view, struct strip *strip, int64_t j0, int64_t j1)
 {
@@ -127,7 +136,7 @@ static void hide_by_element(const struct view *view, struct strip *strip, int64_
         for (int64_t j = first > j0 ? first : j0; j < least(last, j1); j++) {
             float *score = &view->tile[(j - j0) * lanes + row];
             const float added = added_to(view, strip->i0 + row, j);
-            *score = added == -INFINITY ? -INFINITY : *score + added * LOG2_E;
+            *score = added == -INFINITY ? -INFINITY : *score + in_log2(added);
             strip->seen[row] |= added != -INFINITY;
         }
     }

@@ -29,7 +29,10 @@ static int64_t sharing(int64_t pieces, int threads)
 /* Keys that a query can see at most. */
 static int64_t visible_keys(const struct attn_problem *problem)
 {
-    const int64_t far = problem->S_kv, left = problem->left < far ? problem->left : far;
+    int64_t far = problem->kv_len ? 0 : problem->S_kv;
+    for (int64_t b = 0; problem->kv_len && b < problem->B; b++)
+        far = problem->kv_len[b] > far ? problem->kv_len[b] : far;
+    const int64_t left = problem->left < far ? problem->left : far;
     const int64_t right = problem->right < far ? problem->right : far;
     return left + right < far ? left + right : far;
 }

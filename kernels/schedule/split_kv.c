@@ -31,9 +31,9 @@ enum {
                      */
 
 struct key_cut {
-    struct attn_cut units; /* what the keys are cut for: batch entry x head group x query block */
-    int64_t splits;        /* most parts of a unit's keys */
-    int64_t k_grain, step; /* parts begin at multiples of k_grain, and are multiples of step long */
+    struct attn_cut units;  /* what the keys are cut for: batch entry x head group x query block */
+    int64_t splits;         /* most parts of a unit's keys */
+    int64_t k_grain, least; /* parts begin at multiples of k_grain, and are at least so long; but for the last one */
 };
 
 /* The keys of one unit: parts of `length` from begin on, the last one shorter. parts is 0 where no row sees a key. */
@@ -52,8 +52,8 @@ static struct key_cut key_cut_make(const struct attn_problem *problem, const str
     const bool late_blocks_are_long = problem->right != INT64_MAX && problem->left == INT64_MAX;
     struct key_cut cut = {.units = attn_cut_make(problem, plan, LEAST_ROWS, late_blocks_are_long)};
     cut.k_grain = plan->k_grain;
-    cut.step = ceil_div(LEAST_KEYS, plan->k_grain) * plan->k_grain;
-    const int64_t most = ceil_div(problem->S_kv, cut.step), units = cut.units.tasks;
+    cut.least = ceil_div(LEAST_KEYS, plan->k_grain) * plan->k_grain;
+    const int64_t most = ceil_div(problem->S_kv, cut.least), units = cut.units.tasks;
     const int64_t wanted = threads > 1 && units > 0 ? ceil_div((int64_t)threads * TASKS_A_THREAD, units) : 1;
     cut.splits = wanted;
     while (cut.splits < 2 * wanted - 1 && units * cut.splits % threads != 0) /* as many tasks for each thread */
@@ -77,7 +77,9 @@ static struct key_parts key_parts_of(const struct attn_problem *problem, const s
     if (first >= last)
         return (struct key_parts){0};
     struct key_parts keys = {.begin = first / cut->k_grain * cut->k_grain};
-    keys.length = ceil_div(ceil_div(last - keys.begin, cut->splits), cut->step) * cut->step;
+    /* No coarser than the grain: parts of 576 of 4096 keys would leave the last of 8 with 64. */
+    keys.length = ceil_div(ceil_div(last - keys.begin, cut->splits), cut->k_grain) * cut->k_grain;
+    keys.length = keys.length < cut->least ? cut->least : keys.length;
     keys.parts = ceil_div(last - keys.begin, keys.length);
     return keys;
 }
