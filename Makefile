@@ -184,7 +184,7 @@ test: ## set up, build, run all tests; ends with "N passed, N failed, N skipped"
 	scripts/setup --test
 	$(MAKE) run-tests
 
-run-tests: programs checks
+run-tests: programs checks kernels
 	scripts/run-tests $(BUILD)
 
 bench: ## set up, build, run configs/quick.yaml: table, journal and report under results/local

@@ -37,7 +37,9 @@ enum {
     LEAST_LIVE = 60
 };
 
-/* What STATISTICS asks of a line: rates of slower (at least or at most) and of inconclusive, same at most. */
+#define LIVE_TAU 0.02 /* of scripts/prove-gate's live verdicts */
+
+/* What is asked of a line: rates of slower (at least or at most) and of inconclusive, same at most. */
 static const struct bar {
     double tau, effect;
     double slower_least, slower_most, same_most, inconclusive_most; /* NAN: not asked */
@@ -102,24 +104,54 @@ static int print_replayed(const struct proof_series *series, bool by_cpu, uint64
     return 0;
 }
 
-static void print_live(const struct proof_series *series)
+/* Whether so many live verdicts can have come about where the bars hold: the exact interval of their share has a part
+ * of what a bar allows. */
+static bool agrees(const struct proof_counts *live)
+{
+    double slower_low, slower_high, open_low, open_high;
+    const int64_t n = (int64_t)live->verdicts;
+    binomial_interval((int64_t)live->by_verdict[SEQUENTIAL_SLOWER], n, 0.95, &slower_low, &slower_high);
+    binomial_interval((int64_t)live->by_verdict[SEQUENTIAL_INCONCLUSIVE], n, 0.95, &open_low, &open_high);
+    for (size_t b = 0; b < sizeof bars / sizeof *bars; b++)
+        if (bars[b].tau == LIVE_TAU && fabs(bars[b].effect - live->effect) < 1e-9 &&
+            (slower_low > bars[b].slower_most || slower_high < bars[b].slower_least ||
+             open_low > bars[b].inconclusive_most))
+            return false;
+    return true;
+}
+
+static void print_live(const struct proof_series *series, bool *met)
 {
     if (series->live_count == 0) {
         printf("\nNo live verdicts.\n");
         return;
     }
-    printf(
-        "\nLive verdicts (tau 2 %%):\n\n| planted | verdicts | slower | passed | inconclusive | processes |\n| --- | "
-        "--- | --- | --- | --- | --- |\n");
+    printf("\nLive verdicts (tau %g %%):\n\n| planted | verdicts | slower | passed | inconclusive | processes | bar |\n"
+           "| --- | --- | --- | --- | --- | --- | --- |\n",
+           100 * LIVE_TAU);
     for (size_t e = 0; e < series->live_count; e++) {
         const struct proof_counts *live = &series->live[e];
         char slower[64], same[64], open[64];
         const uint64_t passed = live->by_verdict[SEQUENTIAL_SAME] + live->by_verdict[SEQUENTIAL_FASTER];
-        printf("| %g %% | %llu | %s | %s | %s | %.1f |\n", 100 * live->effect, (unsigned long long)live->verdicts,
+        const bool ok = agrees(live);
+        *met &= ok;
+        printf("| %g %% | %llu | %s | %s | %s | %.1f | %s |\n", 100 * live->effect, (unsigned long long)live->verdicts,
                share_text(live->by_verdict[SEQUENTIAL_SLOWER], live->verdicts, slower, sizeof slower),
                share_text(passed, live->verdicts, same, sizeof same),
                share_text(live->by_verdict[SEQUENTIAL_INCONCLUSIVE], live->verdicts, open, sizeof open),
-               share(live->processes, live->verdicts));
+               share(live->processes, live->verdicts), ok ? "agrees" : "**does not agree**");
+    }
+}
+
+/* What was planted, as it measures: its interval must reach within a quarter of what it ought to be. */
+static void print_sizes(const struct proof_series *series, bool *met)
+{
+    for (size_t i = 0; i < series->size_count; i++) {
+        const double effect = series->sizes[i].effect, low = series->sizes[i].low - 1, high = series->sizes[i].high - 1;
+        const bool ok = high >= 0.75 * effect && low <= 1.25 * effect;
+        *met &= ok;
+        printf("The planted %g %% measures %+.2f %% [%+.2f, %+.2f]%s.\n", 100 * effect,
+               100 * (series->sizes[i].ratio - 1), 100 * low, 100 * high, ok ? "" : ": **another size**");
     }
 }
 
@@ -131,9 +163,22 @@ static uint64_t live_verdicts(const struct proof_series *series)
     return live;
 }
 
+static bool has_series(const struct proof *proof, const char *workload, const char *load)
+{
+    for (size_t s = 0; s < proof->count; s++)
+        if (strcmp(proof->series[s].workload, workload) == 0 && strcmp(proof->series[s].load, load) == 0)
+            return true;
+    return false;
+}
+
 /* Whether what was recorded bears figures: processes of each class and load, live verdicts of each class. */
 static bool is_enough(const struct proof *proof)
 {
+    static const char *const workloads[] = {"compute", "memory"}, *const loads[] = {"quiet", "busy"};
+    for (int w = 0; w < 2; w++)
+        for (int l = 0; l < 2; l++)
+            if (!has_series(proof, workloads[w], loads[l]))
+                return false;
     for (size_t s = 0; s < proof->count; s++) {
         uint64_t live = 0;
         for (size_t t = 0; t < proof->count; t++)
@@ -142,7 +187,7 @@ static bool is_enough(const struct proof *proof)
         if (proof->series[s].count < LEAST_RECORDED || live < LEAST_LIVE || proof->series[s].failed > 0)
             return false;
     }
-    return proof->count > 0;
+    return true;
 }
 
 static int print_series(const struct proof_series *series, uint64_t verdicts, bool *met, struct error *error)
@@ -151,9 +196,7 @@ static int print_series(const struct proof_series *series, uint64_t verdicts, bo
            "time.\n",
            series->workload, series->load, series->count, 100 * deviation(series->cpu, series->count),
            100 * deviation(series->wall, series->count));
-    for (size_t i = 0; i < series->size_count; i++)
-        printf("The planted %g %% measures %+.2f %% [%+.2f, %+.2f].\n", 100 * series->sizes[i].effect,
-               100 * (series->sizes[i].ratio - 1), 100 * (series->sizes[i].low - 1), 100 * (series->sizes[i].high - 1));
+    print_sizes(series, met);
     if (series->failed)
         printf("%llu batches or verdicts failed.\n", (unsigned long long)series->failed);
     if (series->count < 2) {
@@ -169,7 +212,7 @@ static int print_series(const struct proof_series *series, uint64_t verdicts, bo
         if (rc < 0)
             return rc;
     }
-    print_live(series);
+    print_live(series, met);
     return 0;
 }
 

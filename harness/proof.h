@@ -63,10 +63,11 @@ int proof_replay(const struct proof_series *series, bool by_cpu, double tau, dou
                  struct proof_rates *rates, struct error *error);
 
 /* Whole gate runs, replayed: suites of `points` points, drawn from the given series in turn, through gate.h's rule,
- * its flagging among many and its confirmation. Point 0 is slowed by effect (0: identical code like the others). */
+ * its flagging among many and its confirmation. One point, of each series in turn, is slowed by effect (0: identical
+ * code like the others). */
 struct proof_suites {
     uint64_t suites, alarmed; /* with any regression among the points of identical code */
-    uint64_t detected;        /* with a regression at point 0, where it is slowed */
+    uint64_t detected;        /* with a regression at the slowed point */
     uint64_t inconclusive;    /* points of identical code, of suites x points */
     uint64_t points;
 };

@@ -22,6 +22,7 @@ struct suite {
     size_t count;
     bool by_cpu;
     double effect;
+    size_t slowed;       /* the point that effect slows: of each series in turn */
     uint64_t first_draw; /* of this suite; each point has two: its own and its confirmation's */
 };
 
@@ -30,7 +31,7 @@ static void draw_of(struct suite *suite, size_t point, bool confirming, double d
     const struct proof_series *series = suite->series[point % suite->count];
     suite->request.recorded = suite->by_cpu ? series->cpu : series->wall;
     suite->request.n = series->count;
-    suite->request.effect = point == 0 ? suite->effect : 0;
+    suite->request.effect = point == suite->slowed ? suite->effect : 0;
     bootstrap_draw(&suite->request, suite->first_draw + 2 * point + confirming, MOST_PROCESSES, draws);
 }
 
@@ -109,7 +110,7 @@ static int play(struct suite *suite, double tau, size_t points, struct proof_sui
         json_array_foreach(records, i, record)
         {
             const enum gate_outcome outcome = gate_outcome(record);
-            const bool slowed = i == 0 && suite->effect > 0;
+            const bool slowed = i == suite->slowed && suite->effect > 0;
             result->detected += slowed && outcome == GATE_REGRESSION;
             alarmed |= !slowed && outcome == GATE_REGRESSION;
             result->inconclusive += !slowed && outcome == GATE_INCONCLUSIVE;
@@ -136,6 +137,7 @@ int proof_suites(const struct proof_series *const *series, size_t count, bool by
     *result = (struct proof_suites){0};
     for (uint64_t s = 0; s < suites && code == 0; s++) {
         suite.first_draw = 2 * points * s;
+        suite.slowed = s % count;
         code = play(&suite, tau, points, result);
     }
     return code < 0 ? error_system(error, -code, "replaying suites of %zu points", points) : 0;

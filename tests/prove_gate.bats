@@ -5,7 +5,8 @@
 # shellcheck source=tests/helpers.bash
 . "$BATS_TEST_DIRNAME/helpers.bash"
 
-# records FILE COUNT SD BIAS: a recording of identical code, normal log-ratios drawn from a seed, and 60 live verdicts.
+# records FILE COUNT SD BIAS: a recording of identical code, normal log-ratios drawn from a seed, of each class and load,
+# 60 live verdicts a class, and a planted slowdown's size.
 records() {
   python3 - "$@" <<'END'
 import json, random, sys
@@ -13,14 +14,18 @@ path, count, sd, bias = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float
 draw = random.Random(7)
 with open(path, "w") as file:
     print(json.dumps({"schema": "attnbench.context/1", "cpu_model": "CPU", "machine_key": "k"}), file=file)
-    for batch in range(0, count, 25):
-        ratios = [draw.gauss(bias, sd) for _ in range(25)]
-        print(json.dumps({"schema": "attnbench.duet/1", "label": "compute quiet aa", "status": "ok", "verdict": "same",
-                          "log_ratios_cpu": ratios, "log_ratios_wall": ratios}), file=file)
-    for effect, verdict in ((0, "same"), (0.02, "slower"), (0.05, "slower")):
-        for _ in range(20):
-            print(json.dumps({"schema": "attnbench.duet/1", "label": f"compute quiet live {effect:g}", "status": "ok",
-                              "verdict": verdict, "log_ratios_cpu": [0] * 8, "log_ratios_wall": [0] * 8}), file=file)
+    for series in ("compute quiet", "compute busy", "memory quiet", "memory busy"):
+        for batch in range(0, count, 25):
+            ratios = [draw.gauss(bias, sd) for _ in range(25)]
+            print(json.dumps({"schema": "attnbench.duet/1", "label": f"{series} aa", "status": "ok", "verdict": "same",
+                              "log_ratios_cpu": ratios, "log_ratios_wall": ratios}), file=file)
+        for effect, verdict in ((0, "same"), (0.02, "slower"), (0.05, "slower")):
+            for _ in range(10):
+                print(json.dumps({"schema": "attnbench.duet/1", "label": f"{series} live {effect:g}", "status": "ok",
+                                  "verdict": verdict, "log_ratios_cpu": [0] * 8, "log_ratios_wall": [0] * 8}), file=file)
+        print(json.dumps({"schema": "attnbench.duet/1", "label": f"{series} size 0.02", "status": "ok",
+                          "verdict": "slower", "ratio": 1.021, "ratio_low": 1.018, "ratio_high": 1.024,
+                          "log_ratios_cpu": [0] * 8, "log_ratios_wall": [0] * 8}), file=file)
 END
 }
 
@@ -30,7 +35,8 @@ END
   expect_status 0
   expect_out '1000 log-ratios of identical code' 'standard deviation 0.199 %' '| 2 % | 0 % | 0 % [0, 0.18' '| met |' \
     '| 2 % | 2 % | 99.85 % [99.56' '## Suites of 100 points, quiet' '| none | 0 % [0,' '| 2 % | 0 % [0,' \
-    '| 2 % | 20 | 100 % [83.16, 100] | 0 % [0, 16.84] | 0 % [0, 16.84] | 8.0 |'
+    '| 2 % | 10 | 100 % [69.15, 100] | 0 % [0, 30.85] | 0 % [0, 30.85] | 8.0 | agrees |' \
+    'The planted 2 % measures +2.10 % [+1.80, +2.40].'
 }
 
 @test "a wild recording, and one with a bias, miss them" {
@@ -42,6 +48,22 @@ END
   attempt "$ATTNBENCH" selftest-gate --verdicts 500 "$work/biased.jsonl"
   expect_status 1
   expect_out '| 2 % | 0 % | 100 % [99.'
+}
+
+@test "live verdicts that the bars do not allow, a slowdown of another size, and a class that is missing" {
+  records "$work/all.jsonl" 1000 0.001 0
+  sed '/compute busy live 0.02/s/"slower"/"inconclusive"/' "$work/all.jsonl" >"$work/blind.jsonl"
+  attempt "$ATTNBENCH" selftest-gate --verdicts 500 "$work/blind.jsonl"
+  expect_status 1
+  expect_out '| 2 % | 10 | 0 % [0, 30.85] | 0 % [0, 30.85] | 100 % [69.15, 100] | 8.0 | **does not agree** |'
+  sed 's/"ratio_high": 1.024/"ratio_high": 1.012/; s/"ratio": 1.021, "ratio_low": 1.018/"ratio": 1.01, "ratio_low": 1.008/' \
+    "$work/all.jsonl" >"$work/small.jsonl"
+  attempt "$ATTNBENCH" selftest-gate --verdicts 500 "$work/small.jsonl"
+  expect_status 1
+  expect_out 'The planted 2 % measures +1.00 % [+0.80, +1.20]: **another size**.'
+  grep -v 'memory busy' "$work/all.jsonl" >"$work/three.jsonl"
+  attempt "$ATTNBENCH" selftest-gate --verdicts 500 "$work/three.jsonl"
+  expect_status 4
 }
 
 @test "too little recorded is no proof, and says so" {
@@ -56,16 +78,43 @@ END
 }
 
 @test "a torn last line is left out; what is no such record is named by file and line" {
-  records "$work/torn.jsonl" 1000 0.002 0
+  records "$work/torn.jsonl" 1000 0.001 0
   printf '{"schema":"attnbench.duet/1","label":"compute qu' >>"$work/torn.jsonl"
-  attempt "$ATTNBENCH" selftest-gate --verdicts 500 "$work/torn.jsonl"
+  attempt "$ATTNBENCH" selftest-gate --verdicts 2000 "$work/torn.jsonl"
   expect_status 0
   printf '\n' >>"$work/torn.jsonl"
-  attempt "$ATTNBENCH" selftest-gate --verdicts 500 "$work/torn.jsonl"
-  expect_refusal 2 "$work/torn.jsonl:102: neither a context nor a record of a duet"
+  attempt "$ATTNBENCH" selftest-gate --verdicts 2000 "$work/torn.jsonl"
+  expect_refusal 2 "$work/torn.jsonl:286: neither a context nor a record of a duet"
   printf '{"schema":"attnbench.duet/1","label":"fast"}\n' >"$work/label.jsonl"
   attempt "$ATTNBENCH" selftest-gate "$work/label.jsonl"
   expect_refusal 2 "label.jsonl:1: its label is 'fast'"
   attempt "$ATTNBENCH" selftest-gate
   expect_refusal 2 'which files?'
+}
+
+@test "prove-gate records, goes on with what it has, and leaves no busy loop behind" {
+  [ "$MODE" = release ] || skip "a sanitizer's objects do not go into a library of their own"
+  local build
+  build=$(dirname "$ATTNBENCH")
+  export ATTNBENCH_DUET_SECONDS=10ms
+  record() { attempt "$root/scripts/prove-gate" --build "$build" --out rec.jsonl --processes 26 --live 1 --verdicts 500 --only "$@"; }
+  record compute/busy
+  expect_status 4
+  expect_out '26 log-ratios of identical code' '| 2 % | 1 | '
+  [ "$(grep -c '"label":"compute busy aa"' rec.jsonl)" = 2 ] # 25 and 1
+  [ "$(grep -c 'attnbench.context/1' rec.jsonl)" = 1 ]
+  record compute/quiet compute/busy
+  expect_out 'The planted 5 % measures'
+  [ "$(grep -c '"label":"compute busy' rec.jsonl)" = 5 ]
+  [ "$(grep -c 'attnbench.context/1' rec.jsonl)" = 2 ]
+  sed -i 's/"H": *1,/"H": 2,/' rec.jsonl
+  record compute/busy
+  expect_refusal 2 "was recorded with H 2, not 1"
+  "$root/scripts/prove-gate" --build "$build" --out more.jsonl --only compute/busy 2>log &
+  local program=$! code=0
+  until pgrep -P "$program" -f 'while :' >pids; do sleep 0.05; done
+  kill "$program"
+  wait "$program" || code=$?
+  [ "$code" = 143 ]
+  while read -r pid; do ! kill -0 "$pid" 2>/dev/null || { echo "$pid runs on"; return 1; }; done <pids
 }
