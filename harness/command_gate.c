@@ -53,14 +53,16 @@ static json_t *document(const struct duet_session *session, const struct gate_re
 {
     json_t *whole = duet_session_document(session);
     json_object_set(whole, "points", (json_t *)report->records);
-    json_t *gate =
-        json_pack("{s:s,s:s,s:s,s:f,s:f,s:f,s:o,s:O,s:b,s:i,s:f,s:o,s:I,s:I}", "base", report->base, "new",
-                  report->fresh, "headline", gate_headline(report), "tau", report->tau, "false_discovery_rate",
-                  GATE_FALSE_DISCOVERY_RATE, "confirming_p", GATE_CONFIRMING_P, "counts", counts_json(report->result),
-                  "controls", report->controls, "tainted", report->result->tainted, "exit_code",
-                  report->interrupted ? EXIT_INTERRUPTED : (int)report->result->exit_code, "spent_s", report->spent_s,
-                  "max_time_s", report->max_time_s > 0 ? json_real(report->max_time_s) : json_null(), "processes",
-                  (json_int_t)report->processes, "planned", (json_int_t)report->planned);
+    json_t *gate = json_pack(
+        "{s:s,s:s,s:s,s:f,s:f,s:f,s:f,s:o,s:O,s:b,s:i,s:f,s:o,s:I,s:I}", "base", report->base, "new", report->fresh,
+        "headline", gate_headline(report), "tau", report->tau_least, "tau_most", report->tau_most,
+        "false_discovery_rate", GATE_FALSE_DISCOVERY_RATE, "confirming_p", GATE_CONFIRMING_P, "counts",
+        counts_json(report->result), "controls", report->controls, "tainted", report->result->tainted, "exit_code",
+        report->interrupted ? EXIT_INTERRUPTED : (int)report->result->exit_code, "spent_s", report->spent_s,
+        "max_time_s", report->max_time_s > 0 ? json_real(report->max_time_s) : json_null(), "processes",
+        (json_int_t)report->processes, "planned", (json_int_t)report->planned);
+    if (session->pairs.left_out)
+        json_object_set_new(gate, "only_in_new", json_string(session->pairs.left_out));
     json_object_set_new(whole, "gate", gate);
     return whole;
 }
@@ -133,25 +135,41 @@ static int show(const struct duet_session *session, const struct gate_report *re
     return rc == 0 ? append_summary(report, error) : rc;
 }
 
+/* What slowdowns matter to the points that were to be judged. */
+static void range_of_tau(const struct duet_session *session, double *least, double *most)
+{
+    *least = *most = session->run.tau > 0 ? session->run.tau : DUET_TAU;
+    bool first = true;
+    for (size_t p = 0; p < session->pairs.count; p++) {
+        const struct point *point = session->pairs.pairs[p].point;
+        if (point->skip_reason)
+            continue;
+        const double tau = duet_tau(&session->run, point);
+        *least = first || tau < *least ? tau : *least;
+        *most = first || tau > *most ? tau : *most;
+        first = false;
+    }
+}
+
 static int run(struct duet_session *session, struct error *error)
 {
     struct gate_run gate;
     int rc = gate_run_all(session, &gate, error);
     json_t *ordered = gate_worst_first(session->records);
-    const struct gate_report report = {
+    struct gate_report report = {
         .base = session->options.sides[0],
         .fresh = session->options.sides[1],
         .context = session->context,
         .records = ordered,
         .controls = gate.controls,
         .result = &gate.result,
-        .tau = session->options.tau,
         .spent_s = gate.spent_s,
         .max_time_s = session->pairs.plan.effort.max_time_s,
         .processes = session->run.processes,
         .planned = session->pairs.count,
         .interrupted = duet_session_interrupted(),
     };
+    range_of_tau(session, &report.tau_least, &report.tau_most);
     if (rc == 0)
         rc = show(session, &report, error);
     if (rc == 0)

@@ -126,8 +126,17 @@ static int read_values(struct reader *reader, yaml_node_t *node, enum key_id id,
     return 0;
 }
 
+/* The slowdown that matters, which verdicts of duet and gate are about and which changes nothing of what is run. */
+static int read_tau(struct reader *reader, const yaml_node_t *node, double *tau)
+{
+    int code = check_scalar(reader, node, "tau");
+    if (!code)
+        code = value_share(node_text(node), tau, reader->error);
+    return code ? error_prefix(reader->error, code, "%s: key 'tau'", node_place(reader, node)) : 0;
+}
+
 /* The keys of `defaults` (sweep NULL) or of one sweep. */
-static int read_keys(struct reader *reader, yaml_node_t *node, const char *what, struct key_values *values,
+static int read_keys(struct reader *reader, yaml_node_t *node, const char *what, struct key_values *values, double *tau,
                      struct config_sweep *sweep)
 {
     char shown[QUOTED_BYTES];
@@ -146,6 +155,8 @@ static int read_keys(struct reader *reader, yaml_node_t *node, const char *what,
             code = read_string(reader, value, name, &sweep->name);
         else if (sweep && strcmp(name, "source") == 0)
             code = read_string(reader, value, name, &sweep->source);
+        else if (strcmp(name, "tau") == 0)
+            code = read_tau(reader, value, tau);
         else if (id == KEY_COUNT)
             code = error_usage(reader->error, "%s: unknown key %s", node_place(reader, key), quoted(name, shown));
         else if (sweep && key_is_single(id))
@@ -178,7 +189,7 @@ static int read_sweeps(struct reader *reader, yaml_node_t *node, struct config *
         if (code)
             return code;
         sweep->where = node_place(reader, item);
-        if ((code = read_keys(reader, item, "a sweep", &sweep->values, sweep)))
+        if ((code = read_keys(reader, item, "a sweep", &sweep->values, &sweep->tau, sweep)))
             return code;
     }
     return 0;
@@ -205,7 +216,7 @@ static int read_root(struct reader *reader, struct config *config)
         else if (strcmp(name, "description") == 0)
             code = read_string(reader, value, name, &config->description);
         else if (strcmp(name, "defaults") == 0)
-            code = read_keys(reader, value, "key 'defaults'", &config->defaults, NULL);
+            code = read_keys(reader, value, "key 'defaults'", &config->defaults, &config->tau, NULL);
         else if (strcmp(name, "sweeps") == 0)
             code = read_sweeps(reader, value, config);
         else

@@ -13,6 +13,7 @@ struct config_sweep {
     const char *name;   /* NULL: has none; interned */
     const char *source; /* where its sizes come from, free text, or NULL; interned */
     const char *where;  /* "configs/x.yaml:7:5", interned */
+    double tau;         /* the slowdown that matters at its points, a share, for duet and gate; 0: that of the config */
     struct key_values values;
 };
 
@@ -20,6 +21,7 @@ struct config {
     const char *path;               /* as it was found; interned */
     const char *name, *description; /* or NULL; interned */
     struct key_values defaults;
+    double tau; /* of sweeps that have none; 0: not given */
     struct config_sweep *sweeps;
     size_t sweep_count;
 };

@@ -33,7 +33,8 @@ int duet_run_create(const struct topology *topology, double tau, struct duet_run
     if (rc < 0)
         return rc;
     *run = (struct duet_run){
-        .rule = sequential_rule_for(tau),
+        .tau = tau,
+        .rule = sequential_rule_for(tau > 0 ? tau : DUET_TAU),
         .seconds = seconds,
         .warm_s = warm_share * seconds,
         .timeout_s = point_timeout_s,

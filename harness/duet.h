@@ -22,27 +22,33 @@ struct duet_pair {
         const char *kernel;  /* without a library: of this build; with one: its name there */
         const char *library; /* path of a shared object, or NULL */
         const char *label;   /* as messages and records call it */
+        const char *digest;  /* which build it is, wherever that lies: see duet_pairs.h; NULL: unknown */
     } side[DUET_SIDES];
 };
 
 struct duet_run {
     struct crew crew;
-    struct sequential_rule rule;
-    size_t exactly;     /* so many processes, whatever they tell; 0: until the rule stops them */
-    bool one_sided;     /* the rule of gate, not of duet */
-    double seconds;     /* of paired samples a process */
-    double warm_s;      /* alternating calls before */
-    double timeout_s;   /* of one side's turn */
-    double deadline_ns; /* on clock_ns; INFINITY: none */
+    double tau;                  /* of every point, a share; 0: the point's own, or DUET_TAU */
+    struct sequential_rule rule; /* for the point under way */
+    size_t exactly;              /* so many processes, whatever they tell; 0: until the rule stops them */
+    bool one_sided;              /* the rule of gate, not of duet */
+    double seconds;              /* of paired samples a process */
+    double warm_s;               /* alternating calls before */
+    double timeout_s;            /* of one side's turn */
+    double deadline_ns;          /* on clock_ns; INFINITY: none */
     uint64_t seed;
     uint64_t processes; /* started so far: each draws its own order and offsets */
     const volatile sig_atomic_t *interrupts;
 };
 
-/* Seconds of pairs (1, or what ATTNBENCH_DUET_SECONDS says: for trying things out), warm-up, rule for tau. Then set
- * what differs, and release with duet_run_release. */
+/* Seconds of pairs (1, or what ATTNBENCH_DUET_SECONDS says: for trying things out), warm-up, tau (0: as the points
+ * say). Then set what differs, and release with duet_run_release. */
 int duet_run_create(const struct topology *topology, double tau, struct duet_run *run, struct error *error);
 void duet_run_release(struct duet_run *run);
+
+#define DUET_TAU 0.02 /* where neither run nor point says another */
+/* The slowdown that matters at a point, a share: the run's, else the point's, else DUET_TAU. */
+double duet_tau(const struct duet_run *run, const struct point *point);
 
 /*
  * Runs one process of the pair. *result: its "duet" event (worker_duet.c), with "wrong_a"/"wrong_b": reason where an
@@ -55,7 +61,8 @@ int duet_process(struct duet_run *run, const struct duet_pair *pair, json_t **re
  * Processes until the verdict, or until run->deadline_ns. The record (attnbench.duet/1, one point): the point's fields,
  * "a", "b", "status" ok | wrong | failed | unreached, "reason", "verdict", "ratio", "ratio_low", "ratio_high" (time B /
  * time A), "log_ratio", "se", "processes", "confidence", "tau", "judged_by" cpu | wall, "smallest_detectable",
- * "p_slower", "p_faster", "log_ratios_cpu", "log_ratios_wall", medians and noise. Never NULL but when out of memory.
+ * "p_slower", "p_faster", "log_ratios_cpu", "log_ratios_wall", medians and noise, "a_digest", "b_digest", "page_mode"
+ * (of all processes; "mixed" where they differ). Never NULL but when out of memory.
  */
 json_t *duet_decide(struct duet_run *run, const struct duet_pair *pair);
 

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "../kernels/schedule/schedule.h"
+#include "build_info.h"
+#include "file_digest.h"
 #include "foreign.h"
 #include "intern.h"
 #include "isa.h"
@@ -19,14 +21,20 @@ struct side {
     const char *library; /* NULL: this build */
     const char *kernel;  /* NULL: the point's */
     const char *prefix;  /* of its kernels in the registry */
+    const char *digest;  /* NULL: unknown */
 };
+
+static const char *own_digest(void)
+{
+    return *build_commit && build_dirty == 0 ? intern(build_commit) : file_digest("/proc/self/exe");
+}
 
 static int read_side(const char *text, const char *prefix, struct side *side, struct error *error)
 {
     char shown[QUOTED_BYTES];
     const char *end = strstr(text, ".so");
     if (!end) {
-        *side = (struct side){.kernel = intern(text), .prefix = ""};
+        *side = (struct side){.kernel = intern(text), .prefix = "", .digest = own_digest()};
         return registry_origin(text) ? 0
                                      : error_usage(error, "%s is neither a kernel (attnbench list kernels) nor FILE.so",
                                                    quoted(text, shown));
@@ -39,6 +47,8 @@ static int read_side(const char *text, const char *prefix, struct side *side, st
         .prefix = prefix,
     };
     int rc = foreign_add_library(side->library, prefix, error);
+    if (rc == 0)
+        side->digest = file_digest(side->library);
     if (rc == 0 && side->kernel && !registry_origin(intern_format("%s%s", prefix, side->kernel)))
         rc = error_usage(error, "%s has no kernel %s", side->library, quoted(side->kernel, shown));
     return rc;
@@ -78,6 +88,7 @@ static void pair_up(struct point *point, const struct side sides[DUET_SIDES], st
         pair->side[s].kernel = kernel;
         pair->side[s].library = sides[s].library;
         pair->side[s].label = sides[s].library ? intern_format("%s:%s", sides[s].library, kernel) : kernel;
+        pair->side[s].digest = sides[s].digest;
         const struct registry_origin *origin = registry_origin(name);
         if (!point->skip_reason && !sides[s].library && origin && origin->kind != REGISTRY_BUILT_IN)
             point->skip_reason = intern_format("%s runs in a process of its own: attnbench run compares it", kernel);
@@ -86,6 +97,20 @@ static void pair_up(struct point *point, const struct side sides[DUET_SIDES], st
     }
     if (strcmp(sides[DUET_A].prefix, "") != 0 || colon)
         point->kernel = pair->side[DUET_A].kernel;
+}
+
+/* The kernels of B's library that A's has no counterpart of. */
+static const char *left_out(const struct side sides[DUET_SIDES])
+{
+    const size_t length = strlen(sides[DUET_B].prefix);
+    const char *list = NULL;
+    for (const char *const *name = registry_names(); *name; name++) {
+        const char *bare = *name + length;
+        if (strncmp(*name, sides[DUET_B].prefix, length) == 0 &&
+            !registry_origin(intern_format("%s%s", sides[DUET_A].prefix, bare)))
+            list = list ? intern_format("%s, %s", list, bare) : intern(bare);
+    }
+    return list;
 }
 
 int duet_pairs_make(const struct options *options, const struct topology *topology, struct duet_pairs *pairs,
@@ -121,6 +146,8 @@ int duet_pairs_make(const struct options *options, const struct topology *topolo
         duet_pairs_release(pairs);
         return error_system(error, ENOMEM, "%zu pairs", pairs->plan.count);
     }
+    if (named == DUET_SIDES && sides[DUET_A].library && sides[DUET_B].library)
+        pairs->left_out = left_out(sides);
     for (pairs->count = 0; pairs->count < pairs->plan.count; pairs->count++)
         pair_up(&pairs->plan.points[pairs->count], sides, &pairs->pairs[pairs->count]);
     return 0;

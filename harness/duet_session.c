@@ -68,6 +68,9 @@ int duet_session_begin(int argc, char **argv, struct duet_session *session, stru
         rc = error_usage(error, "--topology: timing on another machine's topology is refused");
     if (rc < 0)
         return rc;
+    if (session->pairs.left_out && !options->quiet)
+        fprintf(stderr, "attnbench: %s has nothing to compare these with: %s\n", options->sides[DUET_A],
+                session->pairs.left_out);
     session->records = json_array();
     session->context = run_context(argc, argv, options->config_name ? options->config_name : session->pairs.plan.name,
                                    session->pairs.plan.seed, &session->topology);
@@ -102,6 +105,7 @@ static json_t *skipped(const struct duet_pair *pair)
     json_decref(spec);
     json_object_set_new(record, "threads", json_integer(point->threads));
     json_object_set_new(record, "placement", json_string(point->placement));
+    json_object_set_new(record, "mem", json_string(point->mem ? point->mem : "local"));
     json_object_set_new(record, "cache", json_string(cache_name(point->cache)));
     return record;
 }

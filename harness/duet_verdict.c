@@ -21,6 +21,11 @@ bool duet_judges_cpu(const struct point *point)
     return point->threads == 1;
 }
 
+double duet_tau(const struct duet_run *run, const struct point *point)
+{
+    return run->tau > 0 ? run->tau : point->tau > 0 ? point->tau : DUET_TAU;
+}
+
 /* Fields that every process tells, gathered into an array each; and the name of the array. */
 static const struct {
     const char *told, *kept;
@@ -35,20 +40,24 @@ static const struct {
     {"switches_per_s", "switches_per_s"},
     {"steal_share", "steal_share"},
     {"clock_drift", "clock_drift"},
+    {"migrations", "migrations"},
 };
 
 static json_t *start_record(const struct duet_run *run, const struct duet_pair *pair)
 {
     const struct point *point = pair->point;
-    json_t *record = json_pack("{s:s,s:s,s:s,s:s,s:s,s:s}", "schema", "attnbench.duet/1", "point_id", point_id(point),
-                               "a", pair->side[DUET_A].label, "b", pair->side[DUET_B].label, "kernel", point->kernel,
-                               "schedule", point->schedule_requested);
+    json_t *record = json_pack("{s:s,s:s,s:s,s:s,s:s?,s:s?,s:s,s:s}", "schema", "attnbench.duet/1", "point_id",
+                               point_id(point), "a", pair->side[DUET_A].label, "b", pair->side[DUET_B].label,
+                               "a_digest", pair->side[DUET_A].digest, "b_digest", pair->side[DUET_B].digest, "kernel",
+                               point->kernel, "schedule", point->schedule_requested);
     json_t *spec = spec_to_json(&point->spec);
     json_object_update(record, spec);
     json_decref(spec);
     json_object_set_new(record, "threads", json_integer(point->threads));
     json_object_set_new(record, "placement", json_string(point->placement));
+    json_object_set_new(record, "mem", json_string(point->mem ? point->mem : "local"));
     json_object_set_new(record, "cache", json_string(cache_name(point->cache)));
+    json_object_set_new(record, "page_mode", json_null());
     json_object_set_new(record, "status", json_string("unreached"));
     json_object_set_new(record, "reason", json_null());
     json_object_set_new(record, "verdict", json_null());
@@ -58,6 +67,14 @@ static json_t *start_record(const struct duet_run *run, const struct duet_pair *
     for (size_t g = 0; g < sizeof gathered / sizeof *gathered; g++)
         json_object_set_new(record, gathered[g].kept, json_array());
     return record;
+}
+
+/* A process whose pages were others makes it a mixture, as a block with both kinds is one. */
+static void gather_pages(json_t *record, const json_t *result)
+{
+    const char *known = json_get_string(record, "page_mode", NULL), *pages = json_get_string(result, "page_mode", NULL);
+    if (pages)
+        json_object_set_new(record, "page_mode", json_string(known && strcmp(known, pages) != 0 ? "mixed" : pages));
 }
 
 static void gather(json_t *record, const json_t *result)
@@ -73,6 +90,7 @@ static void gather(json_t *record, const json_t *result)
         if (json_get_number(result, worst[f], 0) >= json_get_number(record, worst[f], 0))
             json_object_set(record, worst[f], json_object_get(result, worst[f]));
     }
+    gather_pages(record, result);
 }
 
 static double *numbers(const json_t *array, size_t *count)
@@ -132,6 +150,8 @@ static const char *noise_reason(const struct duet_run *run, const json_t *record
         return intern_format("noisy: wall time is %.2f times the CPU time", wall_over_cpu);
     if (!cpu && switches > noisy_switches_per_s)
         return intern_format("noisy: %.0f involuntary switches a second", switches);
+    if (typical(record, "migrations") > 0)
+        return "noisy: threads were met on other CPUs than theirs";
     if (steal > noisy_steal && is_shaken(verdict, run, steal))
         return intern_format("noisy: %.1f %% of the CPUs' time was stolen", 100 * steal);
     if (drift > noisy_drift && is_shaken(verdict, run, drift))
@@ -171,13 +191,17 @@ static bool add_process(struct duet_run *run, const struct duet_pair *pair, json
         return false;
     }
     gather(record, result);
+    if (!json_is_number(json_object_get(result, "log_ratio_cpu")) ||
+        !json_is_number(json_object_get(result, "log_ratio_wall")))
+        set_status(record, "failed", "the ratios of its times are no numbers");
     for (int side = 0; side < DUET_SIDES; side++) {
         const char *reason = json_get_string(result, wrong[side], NULL);
         if (reason)
             set_status(record, "wrong", intern_format("%s: %s", pair->side[side].label, reason));
     }
     json_decref(result);
-    return strcmp(json_get_string(record, "status", ""), "wrong") != 0;
+    const char *status = json_get_string(record, "status", "");
+    return strcmp(status, "wrong") != 0 && strcmp(status, "failed") != 0;
 }
 
 /* What the processes so far allow to say: by the rule's looks, or, fixed, by all of them at once. False: memory, or a
@@ -217,6 +241,7 @@ static bool is_look(const struct sequential_rule *rule, size_t processes)
 
 json_t *duet_decide(struct duet_run *run, const struct duet_pair *pair)
 {
+    run->rule = sequential_rule_for(duet_tau(run, pair->point));
     json_t *record = start_record(run, pair);
     struct sequential_verdict verdict;
     const size_t most = run->exactly ? run->exactly : run->rule.looks[run->rule.look_count - 1];
@@ -250,6 +275,7 @@ json_t *duet_decide(struct duet_run *run, const struct duet_pair *pair)
 int duet_run_on(struct duet_run *run, const struct duet_pair *pair, json_t *record, size_t processes)
 {
     struct sequential_verdict verdict;
+    run->rule = sequential_rule_for(duet_tau(run, pair->point));
     for (size_t have = json_array_size(json_object_get(record, "log_ratios_wall")); have < processes; have++) {
         if (clock_ns() > run->deadline_ns)
             return -ETIME;

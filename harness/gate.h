@@ -3,7 +3,8 @@
  * From many verdicts of duet to the one of a CI job. Each point stops by the one-sided rule of sequential.h. Those that
  * it calls changed are suspects: they run on to the last look, so that their p-values are those of a fixed number of
  * processes; Benjamini-Hochberg over all points says which of them are flagged; and a change counts if fresh processes
- * confirm it. Pairs of identical code, the controls, say whether the machine lets such a verdict stand at all.
+ * confirm it, unless both they and the first ones put it below tau. Pairs of identical code, the controls, say whether
+ * the machine lets such a verdict stand at all.
  *
  * A record is duet_decide's. What is added to it: "suspected" slower | faster; "p_fixed", its p-value in that direction
  * over the last look's processes; "p_adjusted" and "flagged"; "confirmation" {processes, ratio, ratio_low, ratio_high,
@@ -54,10 +55,14 @@ void gate_note_confirmation(json_t *record, const json_t *again);
 
 /* A control: {"class", "kernel", "first": record, "again": record of a repetition or null}. */
 bool gate_control_alarms(const json_t *control);
+/* GATE_WRONG or GATE_FAILED: the base itself is broken; else GATE_SAME. */
+enum gate_outcome gate_control_outcome(const json_t *control);
 
 struct gate_result {
     size_t counts[GATE_OUTCOMES];
-    bool tainted; /* a control alarmed twice: no change of this run counts */
+    bool tainted;           /* a control alarmed twice: no change of this run counts */
+    size_t wrong_controls;  /* whose code was wrong */
+    size_t failed_controls; /* or failed */
     enum exit_code exit_code;
 };
 /* Puts "outcome" and "note" into every record. controls: array. */

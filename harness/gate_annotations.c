@@ -50,6 +50,13 @@ void gate_annotations_print(FILE *file, const struct gate_report *report)
 {
     size_t i;
     const json_t *record;
+    json_array_foreach((json_t *)report->controls, i, record)
+    {
+        char *text = gate_control_outcome(record) == GATE_SAME ? NULL : gate_control_text(record);
+        if (text)
+            put_command(file, "error", "attnbench gate: controls", text);
+        free(text);
+    }
     json_array_foreach((json_t *)report->records, i, record) put_record(file, record);
     if (report->result->tainted)
         put_command(file, "warning", "attnbench gate: controls",

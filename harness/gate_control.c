@@ -71,6 +71,20 @@ static bool is_change(const json_t *record)
     return strcmp(verdict, "slower") == 0 || strcmp(verdict, "faster") == 0;
 }
 
+/* The least slowdown that matters to any point of the class: a control that could not see it would vouch for nothing.
+ */
+static double least_tau(const struct duet_session *session, bool memory)
+{
+    double least = INFINITY;
+    for (size_t p = 0; p < session->pairs.count; p++) {
+        const struct duet_pair *pair = &session->pairs.pairs[p];
+        const double tau = duet_tau(&session->run, pair->point);
+        if (!pair->point->skip_reason && (intensity(pair) < balance) == memory && tau < least)
+            least = tau;
+    }
+    return least;
+}
+
 /* Judged by the two-sided rule: identical code may be neither. */
 static json_t *control(struct duet_session *session, const struct duet_pair *pair, const char *name)
 {
@@ -97,6 +111,9 @@ int gate_controls_run(struct duet_session *session, json_t *controls, struct err
             rc = copy_library(base, &copy, error);
         }
         struct duet_pair pair = *like;
+        struct point point = *like->point;
+        point.tau = least_tau(session, c == 1);
+        pair.point = &point;
         pair.side[DUET_B] = pair.side[DUET_A];
         pair.side[DUET_B].library = intern_format("/proc/%ld/fd/%d", (long)getpid(), copy);
         pair.side[DUET_B].label = intern_format("a copy of %s", pair.side[DUET_A].label);

@@ -139,11 +139,30 @@ static void put(json_t *record, enum gate_outcome outcome, json_t *note)
     json_object_set_new(record, "note", note ? note : json_null());
 }
 
+/* Whether the interval excludes a slowdown that matters. */
+static bool excludes_tau(const json_t *record, const json_t *interval)
+{
+    const double tau = json_get_number(record, "tau", NAN), high = json_get_number(interval, "ratio_high", NAN);
+    return high < 1 + tau;
+}
+
 /* A suspicion that did not hold: same, as long as the interval excludes what matters; else nobody knows. */
 static void put_unfounded(json_t *record, const json_t *interval, json_t *note)
 {
-    const double tau = json_get_number(record, "tau", NAN), high = json_get_number(interval, "ratio_high", NAN);
-    put(record, high < 1 + tau ? GATE_SAME : GATE_INCONCLUSIVE, note);
+    put(record, excludes_tau(record, interval) ? GATE_SAME : GATE_INCONCLUSIVE, note);
+}
+
+/* A change without doubt. One that both intervals, of 24 processes and of those that confirmed it, put below tau is not
+ * what the gate is there for; either interval alone is wrong about tau too often. */
+static void put_change(json_t *record, const json_t *confirmation, const char *suspicion)
+{
+    const double percent = 100 * (json_get_number(record, "ratio", NAN) - 1);
+    if (strcmp(suspicion, "slower") != 0)
+        put(record, GATE_IMPROVEMENT, NULL);
+    else if (excludes_tau(record, record) && excludes_tau(record, confirmation))
+        put(record, GATE_SAME, json_sprintf("slower by %.1f %%, less than what counts", percent));
+    else
+        put(record, GATE_REGRESSION, NULL);
 }
 
 static void conclude_confirmed(json_t *record, const json_t *confirmation, const char *suspicion, bool tainted)
@@ -151,21 +170,22 @@ static void conclude_confirmed(json_t *record, const json_t *confirmation, const
     const double p = json_get_number(confirmation, "p", 1);
     const long long processes = (long long)json_get_int(confirmation, "processes", 0);
     const char *reason = json_get_string(confirmation, "reason", NULL);
+    /* What can't be told of a speed-up fails nobody. */
+    const enum gate_outcome open = strcmp(suspicion, "slower") == 0 ? GATE_INCONCLUSIVE : GATE_SAME;
     if (says(confirmation, "status", "wrong"))
         put(record, GATE_WRONG, json_sprintf("when it was to be confirmed: %s", reason));
     else if (says(confirmation, "status", "failed"))
         put(record, GATE_FAILED, json_sprintf("when it was to be confirmed: %s", reason));
     else if (!says(confirmation, "status", "ok") || is_noisy(confirmation))
-        put(record, GATE_INCONCLUSIVE, json_sprintf("%s, but not confirmed: %s", suspicion, reason));
+        put(record, open, json_sprintf("%s, but not confirmed: %s", suspicion, reason));
     else if (!(p < GATE_CONFIRMING_P))
         put_unfounded(record, confirmation,
                       json_sprintf("%s at first, but %lld fresh processes did not confirm it (p = %.2g)", suspicion,
                                    processes, p));
     else if (tainted)
-        put(record, GATE_INCONCLUSIVE,
-            json_sprintf("%s and confirmed, but on this machine identical code differs too", suspicion));
+        put(record, open, json_sprintf("%s and confirmed, but on this machine identical code differs too", suspicion));
     else
-        put(record, strcmp(suspicion, "slower") == 0 ? GATE_REGRESSION : GATE_IMPROVEMENT, NULL);
+        put_change(record, confirmation, suspicion);
 }
 
 static void conclude_suspect(json_t *record, const char *suspicion, bool tainted)
@@ -185,6 +205,15 @@ static void conclude_suspect(json_t *record, const char *suspicion, bool tainted
                                    suspicion, json_get_number(record, "p_adjusted", NAN)));
 }
 
+/* What an open verdict could have told, if nothing else says why it is open. */
+static json_t *least_note(const json_t *record)
+{
+    const double least = json_get_number(record, "smallest_detectable", NAN);
+    if (json_get_string(record, "reason", NULL) || !isfinite(least))
+        return NULL;
+    return json_sprintf("only a slowdown of %.1f %% or more could have been told", 100 * least);
+}
+
 static void conclude(json_t *record, bool tainted)
 {
     static const struct {
@@ -200,25 +229,31 @@ static void conclude(json_t *record, bool tainted)
         }
     if (suspicion)
         conclude_suspect(record, suspicion, tainted);
+    else if (says(record, "verdict", "same"))
+        put(record, GATE_SAME, NULL);
     else
-        put(record, says(record, "verdict", "same") ? GATE_SAME : GATE_INCONCLUSIVE, NULL);
+        put(record, GATE_INCONCLUSIVE, least_note(record));
 }
 
-static bool fails(const json_t *record)
+enum gate_outcome gate_control_outcome(const json_t *control)
 {
-    return says(record, "status", "wrong") || says(record, "status", "failed");
+    const json_t *first = json_object_get(control, "first"), *again = json_object_get(control, "again");
+    if (says(first, "status", "wrong") || says(again, "status", "wrong"))
+        return GATE_WRONG;
+    return says(first, "status", "failed") || says(again, "status", "failed") ? GATE_FAILED : GATE_SAME;
 }
 
 void gate_conclude(json_t *records, const json_t *controls, struct gate_result *result)
 {
-    size_t i, judged = 0, broken = 0;
+    size_t i, judged = 0;
     json_t *record;
     const json_t *control;
     *result = (struct gate_result){.exit_code = EXIT_OK};
     json_array_foreach(controls, i, control)
     {
         result->tainted |= gate_control_alarms(control);
-        broken += fails(json_object_get(control, "first")) || fails(json_object_get(control, "again"));
+        result->wrong_controls += gate_control_outcome(control) == GATE_WRONG;
+        result->failed_controls += gate_control_outcome(control) == GATE_FAILED;
     }
     json_array_foreach(records, i, record)
     {
@@ -226,7 +261,7 @@ void gate_conclude(json_t *records, const json_t *controls, struct gate_result *
         result->counts[gate_outcome(record)]++;
         judged += gate_outcome(record) != GATE_SKIPPED;
     }
-    if (result->counts[GATE_WRONG] || result->counts[GATE_FAILED] || broken)
+    if (result->counts[GATE_WRONG] || result->counts[GATE_FAILED] || result->wrong_controls || result->failed_controls)
         result->exit_code = EXIT_WRONG;
     else if (result->counts[GATE_REGRESSION])
         result->exit_code = EXIT_REGRESSION;

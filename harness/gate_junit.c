@@ -59,19 +59,37 @@ static void put_case(FILE *file, const json_t *record)
     free(who);
 }
 
+/* A control is no test, but one that is broken must not be missed. */
+static void put_control(FILE *file, const json_t *control)
+{
+    const enum gate_outcome outcome = gate_control_outcome(control);
+    char *text = gate_control_text(control);
+    if (outcome != GATE_SAME) {
+        fputs("  <testcase classname=\"control\"", file);
+        xml_put_attribute(file, "name", json_get_string(control, "class", "?"));
+        fprintf(file, "><%s type=\"%s\"", element_of(outcome), gate_outcome_name(outcome));
+        xml_put_attribute(file, "message", text ? text : "");
+        fputs("/></testcase>\n", file);
+    }
+    free(text);
+}
+
 void gate_junit_print(FILE *file, const struct gate_report *report)
 {
     const size_t *counts = report->result->counts;
+    const size_t wrong = report->result->wrong_controls, failed = report->result->failed_controls;
     size_t i;
     const json_t *record;
     fprintf(file,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"attnbench gate\">\n"
             " <testsuite name=\"attnbench gate\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" skipped=\"%zu\""
             " time=\"%.3f\"",
-            json_array_size(report->records), counts[GATE_WRONG] + counts[GATE_REGRESSION], counts[GATE_FAILED],
-            counts[GATE_INCONCLUSIVE] + counts[GATE_UNREACHED] + counts[GATE_SKIPPED], report->spent_s);
+            json_array_size(report->records) + wrong + failed, counts[GATE_WRONG] + counts[GATE_REGRESSION] + wrong,
+            counts[GATE_FAILED] + failed, counts[GATE_INCONCLUSIVE] + counts[GATE_UNREACHED] + counts[GATE_SKIPPED],
+            report->spent_s);
     xml_put_attribute(file, "hostname", json_get_string(report->context, "host", "unknown"));
     fputs(">\n", file);
     json_array_foreach((json_t *)report->records, i, record) put_case(file, record);
+    json_array_foreach((json_t *)report->controls, i, record) put_control(file, record);
     fputs(" </testsuite>\n</testsuites>\n", file);
 }

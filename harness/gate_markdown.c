@@ -63,5 +63,7 @@ void gate_markdown_print(FILE *file, const struct gate_report *report)
     put_line(file, "- ", gate_budget_text(report));
     fputs("- ", file);
     export_markdown_text(file, json_get_string(report->context, "cpu_model", "unknown CPU"));
-    fprintf(file, ", a slowdown counts from %g %% on\n", 100 * report->tau);
+    char *tau = gate_tau_text(report);
+    fprintf(file, ", %s\n", tau ? tau : "");
+    free(tau);
 }

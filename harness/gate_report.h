@@ -14,7 +14,7 @@ struct gate_report {
     const json_t *records; /* with outcomes, worst first */
     const json_t *controls;
     const struct gate_result *result;
-    double tau;
+    double tau_least, tau_most; /* of its points: shares */
     double spent_s, max_time_s; /* max_time_s 0: no limit */
     size_t processes;           /* that ran */
     size_t planned;             /* pairs; more than records where it was interrupted */
@@ -31,9 +31,12 @@ char *gate_point_text(const json_t *record);
 const char *gate_why(const json_t *record);
 /* "control compute (avx512): same -0.1 % [-0.3, +0.2]". malloc'd. */
 char *gate_control_text(const json_t *control);
+/* "a slowdown counts from 2 % on", or "... 1 to 5 % on, as the config says of each point". malloc'd. */
+char *gate_tau_text(const struct gate_report *report);
 /* "140 processes in 182 s of at most 600 s". malloc'd. */
 char *gate_budget_text(const struct gate_report *report);
-/* The flags that make a gate of this point alone: "-B 1 ... --kernel avx512 --threads 1". malloc'd; NULL: unknown. */
+/* The flags that make a gate of this point alone: "-B 1 ... --kernel avx512 --threads 1 --tau 2%". malloc'd; NULL:
+ * unknown. */
 char *gate_flags_text(const json_t *record);
 /* Whether a reader wants to see the record itself rather than count it. */
 bool gate_is_news(const json_t *record);

@@ -68,12 +68,13 @@ static void print_rows(FILE *file, const struct gate_report *report, const struc
 
 void gate_table_print(FILE *file, const struct gate_report *report, const struct output_style *style)
 {
-    char *counts = gate_counts_text(report->result), *budget = gate_budget_text(report);
+    char *counts = gate_counts_text(report->result), *budget = gate_budget_text(report), *tau = gate_tau_text(report);
     size_t i;
     const json_t *control;
     print_rows(file, report, style);
-    fprintf(file, "%s%s%s: %s (a slowdown counts from %g %% on)\n", paint(style->color, PAINT_HEADING),
-            gate_headline(report), paint(style->color, PAINT_PLAIN), counts ? counts : "", 100 * report->tau);
+    fprintf(file, "%s%s%s: %s (%s)\n", paint(style->color, PAINT_HEADING), gate_headline(report),
+            paint(style->color, PAINT_PLAIN), counts ? counts : "", tau ? tau : "");
+    free(tau);
     if (json_array_size(report->records) < report->planned)
         fprintf(file, "%zu of %zu points were met\n", json_array_size(report->records), report->planned);
     json_array_foreach((json_t *)report->controls, i, control)

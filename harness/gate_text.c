@@ -21,7 +21,7 @@ const char *gate_headline(const struct gate_report *report)
     case EXIT_OK:
         return "no regression";
     case EXIT_WRONG:
-        return result->counts[GATE_WRONG] ? "wrong results" : "failed";
+        return result->counts[GATE_WRONG] || result->wrong_controls ? "wrong results" : "failed";
     case EXIT_REGRESSION:
         return "regression";
     case EXIT_NOTHING_RAN:
@@ -97,12 +97,25 @@ char *gate_budget_text(const struct gate_report *report)
     return text;
 }
 
+char *gate_tau_text(const struct gate_report *report)
+{
+    const double least = 100 * report->tau_least, most = 100 * report->tau_most;
+    char *text = NULL;
+    const int bytes =
+        least < most
+            ? asprintf(&text, "a slowdown counts from %g to %g %% on, as the config says of each point", least, most)
+            : asprintf(&text, "a slowdown counts from %g %% on", least);
+    return bytes < 0 ? NULL : text;
+}
+
 char *gate_flags_text(const json_t *record)
 {
     static const char command[] = "attnbench run ";
     char *repro = record_repro(record), *flags = NULL;
-    if (repro && strncmp(repro, command, strlen(command)) == 0)
-        flags = strdup(repro + strlen(command));
+    const double tau = json_get_number(record, "tau", 0);
+    if (repro && strncmp(repro, command, strlen(command)) == 0 &&
+        asprintf(&flags, "%s --tau %g%%", repro + strlen(command), 100 * tau) < 0)
+        flags = NULL;
     free(repro);
     return flags;
 }

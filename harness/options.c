@@ -87,7 +87,8 @@ static const struct own_flag {
     {{NULL, 'o', "table,jsonl,csv,json,md,github,junit,google-benchmark", 0, "What stdout shows (table)", GROUP_OUTPUT},
      COMMAND_RUN},
     {{NULL, 'o', "table,json", 0, "What stdout shows (table)", GROUP_OUTPUT}, COMMAND_PAIRS},
-    {{"tau", FLAG_TAU, "SHARE", 0, "The slowdown that matters (2%)", GROUP_OUTPUT}, COMMAND_PAIRS},
+    {{"tau", FLAG_TAU, "SHARE", 0, "The slowdown that matters (as the config says, or 2%)", GROUP_OUTPUT},
+     COMMAND_PAIRS},
     {{"processes", FLAG_PROCESSES, "N", 0, "Exactly so many processes a point, with a verdict only at the end",
       GROUP_OUTPUT},
      COMMAND_DUET},
@@ -386,7 +387,7 @@ static const struct command_words *words_of(const char *command)
 int options_parse(const char *command, int argc, char **argv, struct options *options, bool *done, struct error *error)
 {
     const struct command_words *words = words_of(command);
-    *options = (struct options){.request = request_create(), .cases = -1, .tau = 0.02, .repeats = 1};
+    *options = (struct options){.request = request_create(), .cases = -1, .repeats = 1};
     *done = false;
     struct parsing *parsing = calloc(1, sizeof *parsing);
     int code;

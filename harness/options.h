@@ -30,7 +30,7 @@ struct options {
     int64_t cases;             /* verify --cases N: how many seeded problems; -1: default */
     enum color_mode color;
     const char *sides[2]; /* duet A B, gate BASE NEW: what is compared; NULL: not given (gate's NEW alone may be) */
-    double tau;           /* --tau, a share */
+    double tau;           /* --tau, a share; 0: not given */
     int64_t processes;    /* duet --processes: exactly so many, whatever they tell; 0: until a verdict */
     int64_t repeats;      /* duet --repeat: verdicts a point, each from processes of its own */
     bool one_sided;       /* duet --one-sided: the stop rule of gate */

@@ -40,6 +40,7 @@ struct planner {
     struct resolved *resolved;
     size_t resolved_count;
     struct digest_set points, problems;
+    double tau;               /* of the sweep under way */
     struct value_list places; /* of the sweep under way, the ladder written out */
     size_t *problem_numbers;  /* of each point */
     size_t room;              /* of points and problem_numbers */
@@ -131,8 +132,12 @@ static int add_point(struct planner *planner, const struct subject *subject, str
     bool added;
     if (digest_set_add(&planner->points, point_digest(point), &number, &added))
         return no_memory(planner);
-    if (!added)
+    if (!added) { /* asked for twice: the stricter one is meant */
+        double *tau = &planner->plan->points[number].tau;
+        if (point->tau > 0 && (*tau <= 0 || point->tau < *tau))
+            *tau = point->tau;
         return 0;
+    }
     if (planner->plan->count == planner->room && grow(planner))
         return -ENOMEM;
     if (placement->cpus) {
@@ -185,7 +190,7 @@ static int expand_runs(struct planner *planner, const struct axes *axes, const s
 {
     const struct axis *caches = &axes->axis[KEY_CACHE], *threads = &axes->axis[KEY_THREADS];
     const struct axis *places = &axes->axis[KEY_PLACE], *mems = &axes->axis[KEY_MEM];
-    struct point point = {.spec = subject->spec};
+    struct point point = {.spec = subject->spec, .tau = planner->tau};
     int code = 0;
     for (size_t c = 0; c < caches->count; c++) {
         point.cache = (enum cache_state)caches->items[c].integer;
@@ -305,8 +310,10 @@ static int find_kernels(struct planner *planner, const struct axes *merged)
 /* Goes through the models and decode choices of one sweep: counts its points, or expands them if count is NULL. */
 static int plan_sweep(struct planner *planner, size_t sweep, double *count)
 {
+    const struct config *config = &planner->request->config;
     struct axes merged, variant;
     axes_merge(planner->request, sweep, &merged);
+    planner->tau = config->sweep_count && config->sweeps[sweep].tau > 0 ? config->sweeps[sweep].tau : config->tau;
     const struct axis *models = &merged.axis[KEY_MODEL], *decodes = &merged.axis[KEY_DECODE];
     int code = check_zeros(planner, &merged);
     if (!code)

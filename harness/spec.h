@@ -106,6 +106,7 @@ struct point {
     int threads;                    /* resolved: max has become a number */
     enum cache_state cache;
     const char *skip_reason; /* NULL: can run */
+    double tau;              /* the config's: what slowdown matters here, a share; 0: no word of it. Not in point_id */
     int32_t *cpus;           /* [threads] planned OS indices, thread order; NULL for placement none */
 };
 

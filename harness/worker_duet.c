@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "contestant.h"
@@ -174,7 +175,7 @@ static int warm_up(struct duet *duet, double seconds, struct error *error)
         }
         rounds++;
     } while (rc == 0 && clock_ns() - began < 1e9 * seconds);
-    for (int s = 0; s < SIDES; s++) {
+    for (int s = 0; s < SIDES && rc == 0; s++) {
         const int64_t batch = (int64_t)(sample_aim_ns / duet->sides[s].call_ns + 0.5);
         duet->sides[s].calls = batch < 1 ? 1 : batch;
     }
@@ -253,10 +254,33 @@ static double median(const struct series *series)
     return statistics_median(series->values, series->count);
 }
 
+/* Of all that the calls read and wrote. */
+static const char *page_mode(const struct duet *duet)
+{
+    const struct operands *o = &duet->rotation.operands;
+    const struct memory_block *all[] = {&o->q,
+                                        &o->k,
+                                        &o->v,
+                                        &o->out,
+                                        &o->weights,
+                                        &duet->out,
+                                        &duet->weights,
+                                        &duet->sides[A].member.scratch,
+                                        &duet->sides[B].member.scratch,
+                                        &duet->rotation.copies};
+    const struct memory_block *present[sizeof all / sizeof *all];
+    int count = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i]->data && all[i]->bytes)
+            present[count++] = all[i];
+    return memory_page_mode(present, count);
+}
+
 static json_t *result(const struct duet *duet, int blocks, double drift, const struct noise_reading *before,
                       const struct noise_reading *after)
 {
     const struct side *a = &duet->sides[A], *b = &duet->sides[B];
+    const double cpus = (double)sysconf(_SC_NPROCESSORS_ONLN); /* steal is told of all together */
     const int threads = strcmp(a->member.schedule->name, "serial") == 0 ? 1 : duet->worker->team.threads;
     const double wall_ns = sum(&a->wall) * (double)a->calls + sum(&b->wall) * (double)b->calls;
     const double cpu = sum(&a->cpu) * (double)a->calls + sum(&b->cpu) * (double)b->calls;
@@ -274,8 +298,10 @@ static json_t *result(const struct duet *duet, int blocks, double drift, const s
         json_number_or_null((double)(after->involuntary_switches - before->involuntary_switches) / (wall_ns / 1e9)));
     json_object_set_new(
         event, "steal_share",
-        json_number_or_null(before->steal_ns < 0 ? NAN : (after->steal_ns - before->steal_ns) / wall_ns));
+        json_number_or_null(before->steal_ns < 0 ? NAN : (after->steal_ns - before->steal_ns) / (wall_ns * cpus)));
     json_object_set_new(event, "clock_drift", json_number_or_null(drift));
+    const char *pages = page_mode(duet);
+    json_object_set_new(event, "page_mode", pages ? json_string(pages) : json_null());
     json_object_set_new(event, "migrations", json_integer((json_int_t)duet->worker->team.migrations));
     return event;
 }

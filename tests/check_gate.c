@@ -179,6 +179,65 @@ static void a_flagged_one_that_could_not_be_confirmed_is_open(void **state)
     json_decref(slower);
 }
 
+/* Intervals are 1 % wide on either side: 0.9 % ends below tau, 1.5 % does not. */
+static void a_slowdown_that_both_intervals_put_below_tau_passes(void **state)
+{
+    (void)state;
+    enum exit_code code;
+    json_t *small = suspect("slower", 1.009, 1e-6), *doubtful = suspect("slower", 1.009, 1e-6);
+    json_t *again = suspect("slower", 1.015, 1e-6);
+    confirm(small, 1.009, 0.001);
+    assert_int_equal(fate(small, 3, &code), GATE_SAME);
+    assert_int_equal(code, EXIT_OK);
+    assert_string_equal(json_get_string(small, "note", ""), "slower by 0.9 %, less than what counts");
+    confirm(doubtful, 1.015, 0.001);
+    assert_int_equal(fate(doubtful, 3, &code), GATE_REGRESSION);
+    confirm(again, 1.009, 0.001);
+    assert_int_equal(fate(again, 3, &code), GATE_REGRESSION);
+    json_decref(small);
+    json_decref(doubtful);
+    json_decref(again);
+}
+
+static void an_open_speedup_fails_nobody(void **state)
+{
+    (void)state;
+    enum exit_code code;
+    json_t *late = suspect("faster", 0.9, 1e-6), *again = broken("unreached");
+    gate_note_confirmation(late, again);
+    assert_int_equal(fate(late, 3, &code), GATE_SAME);
+    assert_int_equal(code, EXIT_OK);
+    assert_string_equal(json_get_string(late, "note", ""), "faster, but not confirmed: why not");
+    json_t *tainted = suspect("faster", 0.9, 1e-6), *records = same_points(3), *controls = json_array();
+    confirm(tainted, 0.9, 0.001);
+    json_array_append(records, tainted);
+    json_array_append_new(controls, control("slower", "slower"));
+    assert_true(gate_flag(records) == 1);
+    assert_int_equal(conclude(records, controls).exit_code, EXIT_OK);
+    assert_int_equal(gate_outcome(tainted), GATE_SAME);
+    json_decref(controls);
+    json_decref(records);
+    json_decref(tainted);
+    json_decref(again);
+    json_decref(late);
+}
+
+static void an_open_verdict_tells_what_it_could_have_told(void **state)
+{
+    (void)state;
+    enum exit_code code;
+    json_t *open = record("inconclusive", 1.01), *noisy = record("inconclusive", 1.01);
+    json_object_set_new(open, "smallest_detectable", json_real(0.034));
+    json_object_set_new(noisy, "smallest_detectable", json_real(0.034));
+    json_object_set_new(noisy, "reason", json_string("noisy"));
+    assert_int_equal(fate(open, 3, &code), GATE_INCONCLUSIVE);
+    assert_string_equal(json_get_string(open, "note", ""), "only a slowdown of 3.4 % or more could have been told");
+    assert_int_equal(fate(noisy, 3, &code), GATE_INCONCLUSIVE);
+    assert_true(json_is_null(json_object_get(noisy, "note")));
+    json_decref(open);
+    json_decref(noisy);
+}
+
 /* Fresh processes that don't confirm: same where they exclude a slowdown of tau (their interval ends below 1.02). */
 static void what_is_not_confirmed_is_no_regression(void **state)
 {
@@ -333,6 +392,9 @@ int main(void)
         cmocka_unit_test(several_suspects_help_each_other),
         cmocka_unit_test(a_suspect_that_did_not_run_on_is_not_flagged),
         cmocka_unit_test(a_flagged_one_that_could_not_be_confirmed_is_open),
+        cmocka_unit_test(a_slowdown_that_both_intervals_put_below_tau_passes),
+        cmocka_unit_test(an_open_speedup_fails_nobody),
+        cmocka_unit_test(an_open_verdict_tells_what_it_could_have_told),
         cmocka_unit_test(what_is_not_confirmed_is_no_regression),
         cmocka_unit_test(noise_takes_the_verdict),
         cmocka_unit_test(a_crash_while_confirming_is_a_failure),

@@ -21,6 +21,27 @@ setup_file() {
   json_holds "$work/j.jsonl" '[l["schema"] for l in lines] == ["attnbench.context/1", "attnbench.duet/1"]'
 }
 
+@test "a side is known by what its file holds, wherever it lies; pages and memory are told: the history goes by them" {
+  local build n=0
+  for build in base base slow; do
+    n=$((n + 1))
+    mkdir "$n"
+    cp "$libraries/$build.so" anchor.so
+    [ "$n" != 2 ] || cp anchor.so 2/moved.so
+    attempt "$ATTNBENCH" duet "$([ "$n" = 2 ] && echo 2/moved.so || echo ./anchor.so):steady" "$libraries/base.so:steady" \
+      "${tiny[@]}" --processes 3 --out "$n.jsonl"
+    json_holds "$n.jsonl" '(lambda p: len(p["a_digest"]) == 16 and p["mem"] == "local" and
+      p["page_mode"] in ("4k", "2m", "mixed") and len(p["log_ratios_cpu"]) == 3)(lines[1])'
+    sed -i 's/"page_mode":"[^"]*"/"page_mode":"2m"/' "$n.jsonl" # which pages there are is chance
+  done
+  json_holds 1.jsonl 'lines[1]["a_digest"] == lines[1]["b_digest"]'
+  json_holds 3.jsonl 'lines[1]["a_digest"] != lines[1]["b_digest"]'
+  attempt "$ATTNBENCH" history import --db h.db 1.jsonl 2.jsonl 3.jsonl
+  expect_status 0
+  attempt "$ATTNBENCH" history list --db h.db -o json
+  json_holds "$work/stdout" 'sorted(s["points"] for s in d) == [1, 2] and all(s["anchor"].startswith("steady@") for s in d)'
+}
+
 @test "slower and faster are told of B, and are no failure" {
   attempt "$ATTNBENCH" duet "$libraries/base.so" "$libraries/slow.so" "${tiny[@]}" --kernel changed
   expect_status 0
@@ -39,6 +60,7 @@ setup_file() {
 
 @test "two kernels of this build" {
   attempt "$ATTNBENCH" duet naive tiled -S 16 -D 8 --threads 1 --processes 3 -o json
+  json_holds "$work/stdout" '(lambda p: p["a_digest"] and p["a_digest"] == p["b_digest"])(d["points"][0])'
   json_holds "$work/stdout" '[(p["a"], p["b"]) for p in d["points"]] == [("naive", "tiled")] and
     len(d["points"][0]["log_ratios_cpu"]) == 3'
 }

@@ -78,6 +78,15 @@ assert "changed" in case.get("name") and case.find("failure").get("type") == "re
   grep -q '<error type="failed"' g.xml
   attempt "$ATTNBENCH" gate "$libraries/crash.so" "$libraries/base.so" "${tiny[@]}" --kernel changed
   expect_status 1
+  # the base itself is wrong: its control is, too
+  GITHUB_ACTIONS=true attempt "$ATTNBENCH" gate "$libraries/wrong.so" "$libraries/base.so" "${tiny[@]}" --kernel changed \
+    --junit c.xml --json c.json
+  expect_status 1
+  expect_out "::error title=attnbench gate%3A controls::compute (changed): wrong"
+  json_holds c.json 'd["gate"]["headline"] == "wrong results"'
+  python3 -c 'import xml.etree.ElementTree as x; s = x.parse("c.xml").getroot().find("testsuite")
+assert (s.get("tests"), s.get("failures")) == ("2", "2"), s.attrib
+assert s.find("testcase[@classname=\"control\"]/failure").get("type") == "wrong"'
 }
 
 @test "another ABI is not comparable; a kernel that one side lacks is skipped; nothing in common is 77" {
@@ -86,6 +95,10 @@ assert "changed" in case.get("name") and case.find("failure").get("type") == "re
   gate alone -o json
   expect_status 0
   json_holds "$work/stdout" '[(p["kernel"], p["outcome"]) for p in d["points"]] == [("steady", "same"), ("changed", "skipped")]'
+  attempt "$ATTNBENCH" gate "$libraries/alone.so" "$libraries/base.so" "${tiny[@]}" --json g.json
+  expect_status 0
+  [[ $err == *"alone.so has nothing to compare these with: changed"* ]] || tell "what is new should be told"
+  json_holds g.json 'd["gate"]["only_in_new"] == "changed" and [p["kernel"] for p in d["points"]] == ["steady"]'
   gate base --dtype f16
   expect_status 77
   expect_out "nothing could run here: 2 skipped"
@@ -103,6 +116,23 @@ assert "changed" in case.get("name") and case.find("failure").get("type") == "re
   expect_out "inconclusive: 1 inconclusive" "; repeated: slower" "identical code differs" "::warning title=attnbench gate%3A controls"
   json_holds g.json 'd["gate"]["tainted"] is True and d["points"][0]["confirmation"]["p"] < 0.01 and
     "identical code differs" in d["points"][0]["note"]'
+}
+
+@test "the slowdown that matters is a sweep's own, or the config's; --tau is above both" {
+  printf 'name: own\ndefaults: {tau: 20%%}\nsweeps:\n  - {S: 48, D: 16}\n  - {S: 40, D: 16, tau: 95%%}\n' >own.yaml
+  attempt "$ATTNBENCH" gate "$libraries/base.so" "$libraries/slow.so" --config own.yaml --threads 1 --kernel changed \
+    --json g.json
+  expect_status 3
+  expect_out "a slowdown counts from 20 to 95 % on, as the config says of each point"
+  json_holds g.json '{p["S_q"]: (p["tau"], p["outcome"]) for p in d["points"]} == {48: (0.2, "regression"), 40: (0.95, "same")}'
+  json_holds g.json '(d["gate"]["tau"], d["gate"]["tau_most"]) == (0.2, 0.95)'
+  attempt "$ATTNBENCH" duet "$libraries/base.so" "$libraries/base.so" --config own.yaml --threads 1 --kernel steady --tau 30% \
+    -o json
+  expect_status 0
+  json_holds "$work/stdout" '[p["tau"] for p in d["points"]] == [0.3, 0.3]'
+  sed -i 's/95%/0/' own.yaml
+  attempt "$ATTNBENCH" gate "$libraries/base.so" "$libraries/base.so" --config own.yaml
+  expect_refusal 2 "own.yaml:5:" "key 'tau'"
 }
 
 @test "--max-time: points that were not reached are listed, exit 4" {

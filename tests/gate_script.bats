@@ -138,33 +138,34 @@ commands_of() { # FILE PYTHON: an expression for a list of commands of the docum
   python3 -c 'import sys, yaml; d = yaml.safe_load(open(sys.argv[1])); print("\n".join(eval(sys.argv[2])))' "$1" "$2"
 }
 
-fetched() { # a shallow clone as a service makes it, its change slower than what it starts from
+fetched() { # DEPTH: a shallow clone as a service makes it, its change slower than what it starts from
   python3 -c 'import yaml' 2>/dev/null || skip "python3 has no yaml module: the CI files were not read"
   repository
-  git clone -q --depth 1 --branch change "file://$PWD" ../clone
+  git clone -q --depth "$1" --branch change "file://$PWD" ../clone
   base=$(git rev-parse base)
   git config uploadpack.allowAnySHA1InWant true
   cd ../clone || return 1
 }
 
 @test "the workflow for GitHub Actions parses, and its commands find a regression" {
-  fetched
+  fetched 2
+  [ "$(commands_of scripts/ci/github.yml '[str(d["jobs"]["gate"]["steps"][0]["with"]["fetch-depth"])]')" = 2 ]
   commands_of scripts/ci/github.yml '[s["run"] for s in d["jobs"]["gate"]["steps"] if "run" in s]' >job
   sed -i 's/--config ci/--config ci --tau 20%/' job
-  GITHUB_ACTIONS=true GITHUB_BASE_REF=main GITHUB_STEP_SUMMARY=$PWD/summary attempt bash -e job
+  GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=$PWD/summary attempt bash -e job
   expect_status 3
   expect_out "::error title=attnbench gate%3A regression::changed"
   grep -q 'attnbench gate: regression' summary
   commands_of scripts/ci/github.yml '[p for s in d["jobs"]["gate"]["steps"] if "with" in s
     for p in s["with"].get("path", "").split()]' | grep . | while read -r file; do [ -s "$file" ] || exit 1; done
   sed -i 's/--tau 20%/--max-time 0.01s/; s/gate[.]jsonl/gate2.jsonl/' job
-  GITHUB_ACTIONS=true GITHUB_BASE_REF=main attempt bash -e job
+  GITHUB_ACTIONS=true attempt bash -e job
   expect_status 0
   expect_out "::warning title=attnbench gate::inconclusive"
 }
 
 @test "the job for GitLab CI parses, and its commands find a regression" {
-  fetched
+  fetched 1
   commands_of scripts/ci/gitlab.yml 'd["attnbench-gate"]["before_script"] + d["attnbench-gate"]["script"]' >job
   sed -i 's/--config ci/--config ci --tau 20%/' job
   CI_MERGE_REQUEST_DIFF_BASE_SHA=$base attempt bash -e job

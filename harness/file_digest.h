@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a file is by its content: a path says nothing of what stands there.
+ */
+#ifndef HARNESS_FILE_DIGEST_H
+#define HARNESS_FILE_DIGEST_H
+
+/* FNV-1a over the bytes of the file as 16 hexadecimal digits, interned: tells builds apart, and is no protection
+ * against somebody who means to deceive. NULL: it can't be read. */
+const char *file_digest(const char *path);
+
+#endif
