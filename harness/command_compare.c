@@ -25,24 +25,26 @@ static const char help[] = "Usage: attnbench compare [OPTION...] FILE FILE\n"
                            "A point is problem, kernel, schedule asked for, placement, threads, cache and\n"
                            "mem. Of several records of a point the latest that is ok counts, or a wrong\n"
                            "one after it. The interval joins those of both medians (order statistics; over\n"
-                           "launches: of the launches' medians); that of a noisy record is at least the\n"
-                           "range of its samples. A noisy point is marked \"~\", never coloured.\n"
+                           "launches: of the launches' medians, from 6 launches on); that of a noisy record\n"
+                           "is at least the range of its samples. A noisy point is marked \"~\", never\n"
+                           "coloured.\n"
                            "\n"
                            "Points that differ in machine, compiler, flags, Linux release, page mode, dtype\n"
                            "or seed are not comparable.\n"
                            "\n"
                            "  -o table|json|csv|md  what standard output shows; default: table\n"
                            "  --fail-on PERCENT     exit 3 if a point without noise is slower by more, its\n"
-                           "                        whole interval too; 1 if one is now wrong or failed;\n"
-                           "                        4 if no point could tell\n"
+                           "                        whole interval too; 1 if one is wrong or failed that\n"
+                           "                        was not, or is new; 4 if one is missing from B, or if\n"
+                           "                        no point could tell\n"
                            "  --force               compare what is not comparable, with warnings\n"
                            "  --wide                whole lines in the table\n"
                            "  --color WHEN          auto (the default), always or never\n"
                            "  --help                this text\n"
                            "\n"
                            "Exit codes: 0 ok, 1 now wrong or failed, 2 usage or bad file, 3 slower, 4 not\n"
-                           "comparable or too noisy, 5 the output could not be written. 1 and 3 only with\n"
-                           "--fail-on.\n";
+                           "comparable, too noisy or a point missing, 5 the output could not be written.\n"
+                           "1 and 3, and 4 for a missing point, only with --fail-on.\n";
 
 #define FORMATS "table, json, csv, md"
 
@@ -179,15 +181,17 @@ static void warn(const struct comparison *comparison)
 
 /* What --fail-on says of one point. */
 struct judgement {
-    size_t broken, slower, doubtful, clean;
+    size_t broken, slower, doubtful, clean, missing;
 };
 
 static void judge_pair(const struct compare_pair *pair, double fail_on, struct judgement *judgement)
 {
     double limit = 1 + fail_on / 100;
     enum record_status to = record_status(pair->b.record);
-    if (pair->kind == COMPARE_STATUS)
+    if (pair->kind == COMPARE_STATUS || pair->kind == COMPARE_ADDED)
         judgement->broken += (to == RECORD_WRONG || to == RECORD_FAILED);
+    /* What A could not do either is no loss. */
+    judgement->missing += pair->kind == COMPARE_MISSING && record_status(pair->a.record) != RECORD_SKIPPED;
     if (pair->kind != COMPARE_FIGURES)
         return;
     bool known = !compare_noisy(pair) && !isnan(pair->low);
@@ -205,13 +209,13 @@ static int judge(const struct comparison *comparison, double fail_on)
         judge_pair(&comparison->pairs[i], fail_on, &judgement);
     fprintf(stderr,
             "--fail-on %g: %zu slower by more than that, %zu more within their intervals or their noise; %zu now wrong "
-            "or failed\n",
-            fail_on, judgement.slower, judgement.doubtful, judgement.broken);
+            "or failed; %zu missing\n",
+            fail_on, judgement.slower, judgement.doubtful, judgement.broken, judgement.missing);
     if (judgement.broken > 0)
         return EXIT_WRONG;
     if (judgement.slower > 0)
         return EXIT_REGRESSION;
-    return judgement.clean > 0 ? EXIT_OK : EXIT_INCONCLUSIVE;
+    return judgement.clean > 0 && judgement.missing == 0 ? EXIT_OK : EXIT_INCONCLUSIVE;
 }
 
 static void write_comparison(const struct comparison *comparison, const struct compare_options *options,

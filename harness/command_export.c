@@ -27,7 +27,8 @@ static const char help[] = "Usage: attnbench export [--format FORMAT] [-o OUT] F
                            "\n"
                            "Formats for other tools have one entry a point and machine: the latest record\n"
                            "that is ok, or a wrong one after it. Its name holds the problem, kernel,\n"
-                           "schedule, threads and placement, and is the same from run to run.\n"
+                           "schedule, threads and placement, and is the same from run to run of one\n"
+                           "machine; in a file with results of several each name holds its machine too.\n"
                            "\n"
                            "Exit codes: 0 ok, 2 usage or bad file, 5 the output could not be written.\n";
 

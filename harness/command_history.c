@@ -21,7 +21,7 @@ static const char help_head[] = "Usage: attnbench history [import|list|show|chan
                                 "What is compared forms a series: one problem, kernel, schedule, placement,\n"
                                 "thread count and cache state on one machine, compiler and flags, kernel release\n"
                                 "and page mode. Times are never compared across series, and a ratio only to its\n"
-                                "own anchor.\n";
+                                "own anchor: a kernel of one build, known by what its file holds.\n";
 
 static const char help_import[] = "Adds results files of run and files of duet and gate; a point of a run that is\n"
                                   "there already is not added twice. A file is added whole or not at all, and\n"
@@ -43,8 +43,11 @@ static const char help_changes[] = "Tells at which commits series became slower 
                                    "p <= 0.001 with at least 3 runs before and after, those of one commit together.\n"
                                    "\n"
                                    "  --fail-on slower|any\n"
-                                   "                  slower: exit 3 if the newest change of a series made it\n"
-                                   "                  slower; any: exit 3 if there is a change at all\n";
+                                   "                  slower: exit 3 if the newest change of a series of ratios\n"
+                                   "                  made it slower; any: exit 3 if one has a change at all;\n"
+                                   "                  4 if there is no series of ratios\n"
+                                   "  --times         --fail-on counts series of times, too: of launches one\n"
+                                   "                  after the other, which differ with nothing changed\n";
 
 static const char help_sql[] = "Runs one query that only reads. Tables: run, series, result, ratio; the view\n"
                                "point has one row a run and series, and in its column value the natural\n"
@@ -61,8 +64,8 @@ static const char help_tail[] = "  --db FILE       the database; default: result
                                 "  --help          this text; behind import, list and so on: of that alone\n"
                                 "\n"
                                 "Exit codes: 0 ok, 2 usage, a bad file or a database that is none or too new,\n"
-                                "3 --fail-on found what it names, 5 the database or the output could not be\n"
-                                "written.\n";
+                                "3 --fail-on found what it names, 4 it found no series that could tell, 5 the\n"
+                                "database or the output could not be written.\n";
 
 enum {
     FLAG_DB = ARGUMENTS_LONG_ONLY,
@@ -70,6 +73,7 @@ enum {
     FLAG_MACHINE,
     FLAG_LIMIT,
     FLAG_FAIL_ON,
+    FLAG_TIMES,
     FLAG_FORMAT,
     FLAG_QUIET,
     FLAG_COLOR,
@@ -79,7 +83,7 @@ enum {
 struct history_options {
     const char *db, *format, *fail_on;
     struct history_filter filter;
-    bool quiet, help;
+    bool times, quiet, help;
     enum color_mode color;
     char **operands;
     int count;
@@ -183,6 +187,26 @@ static int find_changes(const struct history *history, const struct history_rows
     return code;
 }
 
+/* What was measured one launch after the other decides only where that was asked for. */
+static int judge_changes(const struct history_rows *series, const struct history_changes *changes,
+                         const struct history_options *options)
+{
+    const bool any = strcmp(options->fail_on, "any") == 0;
+    size_t judged = 0;
+    for (size_t row = 0; row < json_array_size(series->rows); row++)
+        judged += options->times || *history_rows_text(series, row, "anchor");
+    if (judged == 0) {
+        fputs("--fail-on: no series of ratios to an anchor (attnbench duet --out); those of times count with --times\n",
+              stderr);
+        return EXIT_INCONCLUSIVE;
+    }
+    if (history_changes_failing(changes, any, options->times))
+        return EXIT_REGRESSION;
+    if (history_changes_failing(changes, any, true))
+        fputs("--fail-on: changes of times alone, which count with --times\n", stderr);
+    return EXIT_OK;
+}
+
 static int run_changes(struct history *history, const struct history_options *options, struct error *error)
 {
     const struct output_style style = output_style(options->color, false, stdout);
@@ -200,8 +224,8 @@ static int run_changes(struct history *history, const struct history_options *op
         history_rows_write(stdout, options->format, &rows, &style);
         history_rows_release(&rows);
     }
-    if (code == 0 && options->fail_on && history_changes_failing(&changes, strcmp(options->fail_on, "any") == 0))
-        code = EXIT_REGRESSION;
+    if (code == 0 && options->fail_on)
+        code = judge_changes(&series, &changes, options);
     history_changes_release(&changes);
     history_rows_release(&series);
     return code;
@@ -251,7 +275,7 @@ static const struct part parts[] = {
      .help = help_changes,
      .filters = true,
      .shows = true,
-     .flags = {FLAG_KERNEL, FLAG_MACHINE, FLAG_FAIL_ON, FLAG_FORMAT, FLAG_COLOR},
+     .flags = {FLAG_KERNEL, FLAG_MACHINE, FLAG_FAIL_ON, FLAG_TIMES, FLAG_FORMAT, FLAG_COLOR},
      .run = run_changes},
     {.name = "sql",
      .usage = "QUERY",
@@ -320,6 +344,9 @@ static int take_flag(int flag, const char *value, const struct arguments *argume
         if (strcmp(value, "slower") != 0 && strcmp(value, "any") != 0)
             return error_usage(error, "--fail-on %.100s: slower or any", value);
         return 0;
+    case FLAG_TIMES:
+        options->times = true;
+        return 0;
     case FLAG_FORMAT:
         options->format = value;
         return history_rows_check_format(value, error);
@@ -347,6 +374,7 @@ static const struct option long_flags[] = {{"db", required_argument, NULL, FLAG_
                                            {"machine", required_argument, NULL, FLAG_MACHINE},
                                            {"limit", required_argument, NULL, FLAG_LIMIT},
                                            {"fail-on", required_argument, NULL, FLAG_FAIL_ON},
+                                           {"times", no_argument, NULL, FLAG_TIMES},
                                            {"quiet", no_argument, NULL, FLAG_QUIET},
                                            {"color", optional_argument, NULL, FLAG_COLOR},
                                            {"help", no_argument, NULL, FLAG_HELP},
@@ -382,6 +410,8 @@ static int parse(const struct part *part, int argc, char **argv, struct history_
     options->count = argc - optind;
     if (options->help)
         return 0;
+    if (options->times && !options->fail_on)
+        return error_usage(error, "--times: counts for --fail-on only");
     if (options->count < part->least)
         return error_usage(error, "%s", part->missing);
     if (part->most >= 0 && options->count > part->most)

@@ -29,12 +29,14 @@ bool compare_interval(const json_t *record, double *low_ns, double *high_ns)
         if (json_is_number(sample))
             values[count++] = json_number_value(sample);
     }
-    bool known;
-    if (strcmp(json_get_string(record, "ci_scope", ""), "across_processes") == 0) {
+    const char *scope = json_get_string(record, "ci_scope", "");
+    bool known = false;
+    if (strcmp(scope, "across_processes") == 0) {
         *low_ns = json_get_number(record, "ci95_low_ns", NAN);
         *high_ns = json_get_number(record, "ci95_high_ns", NAN);
         known = *low_ns > 0 && *high_ns > 0;
-    } else {
+    } else if (strcmp(scope, "within_process") == 0) {
+        /* Without a scope the samples are too few, or those of several launches, but too few launches. */
         known = statistics_median_ci95(values, count, low_ns, high_ns) && *low_ns > 0;
     }
     for (size_t i = 0; i < count && known && record_noisy(record); i++) {

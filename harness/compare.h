@@ -71,7 +71,8 @@ void compare_release(struct comparison *comparison);
 /*
  * The 95 % interval of a record's median: by order statistics of its samples; of a record over several launches the
  * recorded one, since samples of one launch are not independent. Of a noisy one the whole range of its samples, if that
- * is wider: order statistics know nothing of what shifted all of them. False: none (fewer than 6 samples, not ok).
+ * is wider: order statistics know nothing of what shifted all of them. False: none (fewer than 6 samples, 2 to 5
+ * launches, not ok).
  */
 bool compare_interval(const json_t *record, double *low_ns, double *high_ns);
 

@@ -71,7 +71,7 @@ static json_t *file_of(const char *name, const struct results *results)
         }
         json_array_append_new(runs, run);
     }
-    return json_pack("{s:s,s:o}", "file", name, "runs", runs);
+    return json_pack("{s:o,s:o}", "file", json_text(name, strlen(name)), "runs", runs);
 }
 
 static json_t *differences_of(const struct comparison *comparison)

@@ -35,9 +35,9 @@ void export_junit(FILE *file, const json_t *contexts, const json_t *records);
 
 /*
  * The JSON of Google Benchmark, for its tools/compare.py: every sample an iteration, with mean, median and standard
- * deviation as aggregates; wrong and failed are errors. cpu_time is the time over wall_over_cpu of the whole point,
- * since samples have no CPU time of their own. Beyond that format: "skipped", the skipped points with their reasons.
- * The context is that of the first run. What was not recorded: mhz_per_cpu null, load_avg empty.
+ * deviation as aggregates. cpu_time is the time over wall_over_cpu of the whole point, since samples have no CPU time
+ * of their own. Beyond that format, beside the benchmarks: "skipped" and "errors", points without a time and their
+ * reasons. The context is that of the first run. What was not recorded: mhz_per_cpu null, load_avg empty.
  */
 void export_google_benchmark(FILE *file, const json_t *contexts, const json_t *records);
 

@@ -159,31 +159,26 @@ static void add_measured(json_t *entries, struct benchmark *benchmark)
     free(samples);
 }
 
-/* Wrong or failed, in the form that its own programs give to an error. */
-static void add_error(json_t *entries, struct benchmark *benchmark)
-{
-    benchmark->repetitions = 1;
-    json_t *entry = entry_of(benchmark, "", "iteration");
-    json_object_set_new(entry, "repetition_index", json_integer(0));
-    json_object_set_new(entry, "error_occurred", json_true());
-    json_object_set_new(entry, "error_message",
-                        json_sprintf("%s: %s", record_status_name(record_status(benchmark->record)),
-                                     json_get_string(benchmark->record, "reason", "no reason recorded")));
-    set_times(entry, benchmark, 0, 0);
-    json_array_append_new(entries, entry);
-}
-
-/* Skipped points stand beside the benchmarks: among them their times of 0 would turn the mean over all into 0. */
+/* What has no time stands beside the benchmarks. Among them, with a time of 0 as its own programs give to an error,
+ * compare.py would take a point that fails for one that became infinitely fast, and the mean over all would be 0. */
 static void add_skipped(json_t *skipped, const struct benchmark *benchmark)
 {
     json_array_append_new(skipped, json_pack("{s:s,s:s}", "name", benchmark->name, "skip_message",
                                              json_get_string(benchmark->record, "reason", "no reason recorded")));
 }
 
+static void add_error(json_t *errors, const struct benchmark *benchmark)
+{
+    json_t *message = json_sprintf("%s: %s", record_status_name(record_status(benchmark->record)),
+                                   json_get_string(benchmark->record, "reason", "no reason recorded"));
+    json_array_append_new(
+        errors, json_pack("{s:s,s:b,s:o}", "name", benchmark->name, "error_occurred", 1, "error_message", message));
+}
+
 void export_google_benchmark(FILE *file, const json_t *contexts, const json_t *records)
 {
     json_t *latest = record_latest(contexts, records), *names = record_names(contexts, latest);
-    json_t *entries = json_array(), *skipped = json_array(), *record;
+    json_t *entries = json_array(), *skipped = json_array(), *errors = json_array(), *record;
     size_t index;
     json_array_foreach(latest, index, record)
     {
@@ -196,10 +191,10 @@ void export_google_benchmark(FILE *file, const json_t *contexts, const json_t *r
         else if (record_status(record) == RECORD_SKIPPED)
             add_skipped(skipped, &benchmark);
         else
-            add_error(entries, &benchmark);
+            add_error(errors, &benchmark);
     }
-    json_t *whole =
-        json_pack("{s:o,s:o,s:o}", "context", context_of(contexts), "benchmarks", entries, "skipped", skipped);
+    json_t *whole = json_pack("{s:o,s:o,s:o,s:o}", "context", context_of(contexts), "benchmarks", entries, "skipped",
+                              skipped, "errors", errors);
     json_dumpf(whole, file, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
     fputc('\n', file);
     json_decref(whole);

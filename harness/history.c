@@ -5,15 +5,20 @@
 #include "history.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
-/* How long to wait for others that write. An import holds the lock for well under a second. */
-enum { WAIT_MS = 60000, RETRY_MS = 10 };
+#include "clock.h"
+#include "values.h"
+
+/* How long to wait for others that write, in all. An import holds the lock for well under a second. */
+static const double usual_wait_s = 60;
+enum { RETRY_MS = 10 };
 
 int history_error(const struct history *history, int result, const char *what, struct error *error)
 {
@@ -64,19 +69,26 @@ void history_bind_number(sqlite3_stmt *statement, int index, double value)
         sqlite3_bind_double(statement, index, value);
 }
 
+static bool is_taken(int result)
+{
+    int kind = result & 0xff;
+    return kind == SQLITE_BUSY || kind == SQLITE_LOCKED || kind == SQLITE_PROTOCOL;
+}
+
 /* SQLite does not call its busy handler where waiting could deadlock, such as when two processes turn the same new file
- * to write-ahead logging: those are tried again here. */
+ * to write-ahead logging: those are tried again here. The handler gets what is left until one deadline, or each try
+ * would wait anew. */
 static int execute(const struct history *history, const char *sql)
 {
     const struct timespec pause = {.tv_nsec = RETRY_MS * 1000000L};
+    const double deadline_ns = clock_ns() + 1e6 * history->wait_ms;
     int result = sqlite3_exec(history->db, sql, NULL, NULL, NULL);
-    for (int waited = 0; waited < WAIT_MS; waited += RETRY_MS) {
-        int kind = result & 0xff;
-        if (kind != SQLITE_BUSY && kind != SQLITE_LOCKED && kind != SQLITE_PROTOCOL)
-            break;
+    for (double left_ms; is_taken(result) && (left_ms = (deadline_ns - clock_ns()) / 1e6) > 0;) {
         nanosleep(&pause, NULL);
+        sqlite3_busy_timeout(history->db, (int)left_ms);
         result = sqlite3_exec(history->db, sql, NULL, NULL, NULL);
     }
+    sqlite3_busy_timeout(history->db, history->wait_ms);
     return result;
 }
 
@@ -130,6 +142,11 @@ static int refuse_version(const char *path, int64_t version, struct error *error
                        path, (long long)version, HISTORY_VERSION);
 }
 
+static int refuse_foreign(const char *path, struct error *error)
+{
+    return error_usage(error, "--db %.700s: an SQLite database, but no history of attnbench", path);
+}
+
 /* The version of a history, 0 for an empty database (a new file, or one that was being made when its maker died). */
 static int read_version(const struct history *history, int64_t *version, struct error *error)
 {
@@ -144,18 +161,31 @@ static int read_version(const struct history *history, int64_t *version, struct 
     if (application == 0 && *version == 0 && tables == 0)
         return 0;
     if (application != HISTORY_APPLICATION_ID || *version < 1)
-        return error_usage(error, "--db %.700s: an SQLite database, but no history of attnbench", history->path);
+        return refuse_foreign(history->path, error);
     return *version > HISTORY_VERSION ? refuse_version(history->path, *version, error) : 0;
+}
+
+/* The usual wait, or what ATTNBENCH_HISTORY_WAIT says. */
+static int read_wait(int *wait_ms, struct error *error)
+{
+    const char *text = getenv("ATTNBENCH_HISTORY_WAIT");
+    double seconds = usual_wait_s;
+    int code = text ? value_duration(text, &seconds, error) : 0;
+    *wait_ms = (int)fmin(1000 * seconds, INT_MAX);
+    return code ? error_prefix(error, code, "ATTNBENCH_HISTORY_WAIT") : 0;
 }
 
 static int open_database(const char *path, int flags, struct history *history, struct error *error)
 {
     *history = (struct history){.path = path, .reading = flags & SQLITE_OPEN_READONLY};
+    int code = read_wait(&history->wait_ms, error);
+    if (code)
+        return code;
     int result = sqlite3_open_v2(path, &history->db, flags, NULL);
     if (result != SQLITE_OK)
         return history_error(history, result, "cannot be opened", error);
     sqlite3_extended_result_codes(history->db, 1);
-    sqlite3_busy_timeout(history->db, WAIT_MS);
+    sqlite3_busy_timeout(history->db, history->wait_ms);
     sqlite3_db_config(history->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(history->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     return 0;
@@ -182,11 +212,12 @@ static int migrate(struct history *history, struct error *error)
     return code;
 }
 
-/* A new version's file is not even opened: SQLite would put its two files beside it. Nor is what is no database. The
- * header is that of sqlite.org/fileformat2.html, 1.3. */
+/* A new version's file is not even opened: SQLite would put its two files beside it. Nor is another program's, or what
+ * is no database. A history of ours that is being made, or whose maker died, has a first page without tables, while all
+ * else may stand in its log. Header and first page are those of sqlite.org/fileformat2.html, 1.3 and 1.6. */
 static int check_header(const char *path, struct error *error)
 {
-    enum { HEADER = 100, VERSION_AT = 60, APPLICATION_AT = 68 };
+    enum { HEADER = 108, VERSION_AT = 60, APPLICATION_AT = 68, PAGE_KIND_AT = 100, CELLS_AT = 103, TABLE_LEAF = 13 };
     unsigned char header[HEADER];
     FILE *file = fopen(path, "re");
     if (!file)
@@ -197,10 +228,12 @@ static int check_header(const char *path, struct error *error)
         return 0;
     if (size < HEADER || memcmp(header, "SQLite format 3", 16) != 0)
         return error_usage(error, "--db %.700s: no SQLite database", path);
-    if (big_endian(header + APPLICATION_AT) == HISTORY_APPLICATION_ID &&
-        big_endian(header + VERSION_AT) > HISTORY_VERSION)
-        return refuse_version(path, big_endian(header + VERSION_AT), error);
-    return 0;
+    const int64_t application = big_endian(header + APPLICATION_AT), version = big_endian(header + VERSION_AT);
+    const bool ours = application == HISTORY_APPLICATION_ID && version >= 1;
+    const bool bare = header[PAGE_KIND_AT] == TABLE_LEAF && header[CELLS_AT] == 0 && header[CELLS_AT + 1] == 0;
+    if (!ours && !(application == 0 && version == 0 && bare))
+        return refuse_foreign(path, error);
+    return version > HISTORY_VERSION ? refuse_version(path, version, error) : 0;
 }
 
 static int open_to_write(const char *path, struct history *history, struct error *error)
@@ -211,7 +244,8 @@ static int open_to_write(const char *path, struct history *history, struct error
     return code ? code : migrate(history, error);
 }
 
-/* What stands there, without a change to it. *version -1: nothing does. */
+/* What stands there, without a change to it but for undoing a transaction that nobody will end. *version -1: nothing
+ * does. */
 static int look(const char *path, int64_t *version, struct error *error)
 {
     struct history history;
@@ -227,6 +261,13 @@ static int look(const char *path, int64_t *version, struct error *error)
     code = open_database(path, SQLITE_OPEN_READONLY, &history, error);
     if (code == 0)
         code = read_version(&history, version, error);
+    if (code && history.db && sqlite3_extended_errcode(history.db) == SQLITE_READONLY_ROLLBACK) {
+        /* Whoever turned it to write-ahead logging died at it, and only one that may write can undo what was begun. */
+        sqlite3_close(history.db);
+        code = open_database(path, SQLITE_OPEN_READWRITE, &history, error);
+        if (code == 0)
+            code = read_version(&history, version, error);
+    }
     sqlite3_close(history.db); /* not history_close: it may be another program's */
     return code;
 }

@@ -25,6 +25,7 @@ struct history {
     sqlite3 *db;
     const char *path; /* the caller's */
     bool reading;
+    int wait_ms; /* for others that write, before giving up */
 };
 
 enum history_access {
@@ -33,7 +34,8 @@ enum history_access {
 };
 
 /* A file that is no history, or one of a newer program, is a usage error and stays as it is. Errors name --db and the
- * path; where the database cannot be written the exit_code is EXIT_UNWRITTEN. SQLite puts two files beside one that is
+ * path; where the database cannot be written the exit_code is EXIT_UNWRITTEN, also where others have been writing for a
+ * minute (or what ATTNBENCH_HISTORY_WAIT says: for trying things out). SQLite puts two files beside one that is
  * read, too, so its folder must be writable. */
 int history_open(const char *path, enum history_access access, struct history *history, struct error *error);
 /* Nothing for one that was not opened. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "change_points.h"
+#include "json_util.h"
 
 /* Points of unknown error get the largest that is known: they weigh least. Where none is known all weigh the same, and
  * the spread from point to point tells how much (change_points.h: phi). */
@@ -133,11 +134,21 @@ void history_changes_release(struct history_changes *changes)
     *changes = (struct history_changes){0};
 }
 
-bool history_changes_failing(const struct history_changes *changes, bool any)
+bool history_change_sequential(const struct history_change *change)
+{
+    return *json_get_string(change->series, "anchor", "") == '\0';
+}
+
+bool history_change_same_commit(const struct history_change *change)
+{
+    return strcmp(change->commit, "?") != 0 && strcmp(change->commit, change->previous) == 0;
+}
+
+bool history_changes_failing(const struct history_changes *changes, bool any, bool times)
 {
     for (size_t i = 0; i < changes->count; i++) {
         const struct history_change *change = &changes->changes[i];
-        if (change->newest && (any || change->log_change > 0))
+        if (change->newest && (times || !history_change_sequential(change)) && (any || change->log_change > 0))
             return true;
     }
     return false;
@@ -155,6 +166,7 @@ static json_t *change_object(const struct history_change *change)
     json_object_set_new(object, "log_change", json_real(change->log_change));
     json_object_set_new(object, "p", json_real(change->p));
     json_object_set_new(object, "newest", json_boolean(change->newest));
+    json_object_set_new(object, "sequential", json_boolean(history_change_sequential(change)));
     return object;
 }
 
@@ -163,20 +175,41 @@ static json_t *commit_or_null(const char *commit)
     return strcmp(commit, "?") ? json_string(commit) : json_null();
 }
 
-static json_t *head_row(const struct history_change *change)
+static json_t *change_row(const struct history_change *change)
 {
     return json_pack("[s, s, o, o]", change->time_utc, change->run_id, commit_or_null(change->commit),
                      commit_or_null(change->previous));
+}
+
+/* Series whose runs are not the same ones meet a commit at runs of their own, and come from commits of their own. */
+static json_t *alert_row(const struct history_change *list, size_t count)
+{
+    bool one_run = true, one_previous = true;
+    for (size_t i = 1; i < count; i++) {
+        one_run &= strcmp(list[i].run_id, list[0].run_id) == 0;
+        one_previous &= strcmp(list[i].previous, list[0].previous) == 0;
+    }
+    return json_pack("[s, o, o, o]", list[0].time_utc, one_run ? json_string(list[0].run_id) : json_null(),
+                     commit_or_null(list[0].commit), one_previous ? commit_or_null(list[0].previous) : json_null());
+}
+
+static json_t *nested_change(const struct history_change *change)
+{
+    json_t *object = change_object(change);
+    json_object_set_new(object, "time_utc", json_string(change->time_utc));
+    json_object_set_new(object, "run_id", json_string(change->run_id));
+    json_object_set_new(object, "previous_commit", commit_or_null(change->previous));
+    return object;
 }
 
 static void add_alerts(const struct history_changes *changes, struct history_rows *rows)
 {
     for (size_t first = 0; first < changes->count;) {
         size_t count = history_changes_alert(changes, first), slower = 0;
-        json_t *row = head_row(&changes->changes[first]), *list = json_array();
+        json_t *row = alert_row(&changes->changes[first], count), *list = json_array();
         for (size_t i = first; i < first + count; i++) {
             slower += changes->changes[i].log_change > 0;
-            json_array_append_new(list, change_object(&changes->changes[i]));
+            json_array_append_new(list, nested_change(&changes->changes[i]));
         }
         json_array_append_new(row, json_integer((json_int_t)slower));
         json_array_append_new(row, json_integer((json_int_t)(count - slower)));
@@ -194,8 +227,9 @@ static void add_changes(const struct history_changes *changes, struct history_ro
     json_array_append_new(rows->columns, json_string("log_change"));
     json_array_append_new(rows->columns, json_string("p"));
     json_array_append_new(rows->columns, json_string("newest"));
+    json_array_append_new(rows->columns, json_string("sequential"));
     for (size_t i = 0; i < changes->count; i++) {
-        json_t *row = head_row(&changes->changes[i]), *object = change_object(&changes->changes[i]), *value;
+        json_t *row = change_row(&changes->changes[i]), *object = change_object(&changes->changes[i]), *value;
         const char *name;
         json_object_foreach(object, name, value) json_array_append(row, value);
         json_array_append_new(rows->rows, row);

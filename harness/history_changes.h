@@ -36,10 +36,18 @@ void history_changes_sort(struct history_changes *changes);
 size_t history_changes_alert(const struct history_changes *changes, size_t first);
 void history_changes_release(struct history_changes *changes);
 
-/* Whether a series' newest change is one that made it slower (or, any: any change at all). */
-bool history_changes_failing(const struct history_changes *changes, bool any);
+/* Whether a change is one of times: launches one after the other, which differ with nothing changed (compare.h). A
+ * ratio to an anchor was measured interleaved with it. */
+bool history_change_sequential(const struct history_change *change);
+/* Whether the commit is known and stands on both sides of the change. */
+bool history_change_same_commit(const struct history_change *change);
 
-/* For machines. alerts: one row an alert, its changes nested; else one row a change. */
+/* Whether a series' newest change is one that made it slower (or, any: any change at all). Series of times count only
+ * if times says so. */
+bool history_changes_failing(const struct history_changes *changes, bool any, bool times);
+
+/* For machines. alerts: one row an alert, its changes nested; else one row a change. An alert's time is that of its
+ * first change; its run and the commit before are null where its changes have several. */
 void history_changes_rows(const struct history_changes *changes, bool alerts, struct history_rows *rows);
 
 #endif

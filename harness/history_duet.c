@@ -9,6 +9,7 @@
 
 #include "history_import.h"
 #include "history_writer.h"
+#include "intern.h"
 #include "json_util.h"
 
 enum { WHERE = 600 };
@@ -126,14 +127,22 @@ static json_t *series_point(const json_t *duet, const json_t *entry)
     return point;
 }
 
+/* What a series of ratios is held against: a kernel of one build, so that another build in the same place begins a
+ * series of its own, and the same one in another place does not. Records without a digest have the label alone. */
+static const char *anchor_of(const json_t *duet, const json_t *entry)
+{
+    const char *label = side_of(duet, entry, "a"), *digest = side_of(duet, entry, "a_digest");
+    const char *colon = strrchr(label, ':');
+    return digest ? intern_format("%s@%s", colon ? colon + 1 : label, digest) : label;
+}
+
 static int write_ratio(struct ratios_writer *writer, const json_t *duet, const json_t *entry, struct error *error)
 {
     double ratio = json_get_number(entry, "log_ratio", NAN), spread = json_get_number(entry, "se", NAN);
     int64_t series, processes = json_get_int(entry, "processes", -1);
     bool added;
     json_t *point = series_point(duet, entry);
-    int code =
-        history_write_series(&writer->common, context_of(duet), point, side_of(duet, entry, "a"), &series, error);
+    int code = history_write_series(&writer->common, context_of(duet), point, anchor_of(duet, entry), &series, error);
     json_decref(point);
     if (code)
         return code;
@@ -151,6 +160,14 @@ static int write_ratio(struct ratios_writer *writer, const json_t *duet, const j
     return code;
 }
 
+/* A point that was not measured has no ratio; one that went wrong or failed at last may still have that of its verdict
+ * before, but not of a kernel that works. Documents without a status hold nothing but what is ok. */
+static bool has_ratio(const json_t *entry)
+{
+    return strcmp(json_get_string(entry, "status", "ok"), "ok") == 0 &&
+           json_is_number(json_object_get(entry, "log_ratio"));
+}
+
 static int write_duet(struct ratios_writer *writer, const json_t *duet, const char *name, struct error *error)
 {
     size_t index;
@@ -158,8 +175,7 @@ static int write_duet(struct ratios_writer *writer, const json_t *duet, const ch
     int code = history_write_run(&writer->common, context_of(duet), name, &writer->run, error);
     json_array_foreach(json_object_get(duet, "points"), index, entry)
     {
-        /* A point that was not measured has no ratio, and nothing to compare over time. */
-        if (code == 0 && json_is_number(json_object_get(entry, "log_ratio")))
+        if (code == 0 && has_ratio(entry))
             code = write_ratio(writer, duet, entry, error);
     }
     return code;

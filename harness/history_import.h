@@ -41,7 +41,8 @@ int history_read_duets(const char *text, size_t size, const char *name, json_t *
 /* Standard error of log(median) of a record, as far as it tells: half of the 95 % interval over 1.96 and over the
  * median; without an interval 1.2533 * 1.4826 * MAD / sqrt(samples) / median, as for a normal distribution (its MAD is
  * sigma / 1.4826; the median of n has the standard error sqrt(pi / 2) * sigma / sqrt(n)). NaN: unknown, which is also
- * what a spread of 0 means: a clock too coarse to see it. */
+ * what a spread of 0 means: a clock too coarse to see it; and that of 2 to 5 launches, whose samples are not
+ * independent while they are too few themselves. */
 double history_standard_error(const json_t *record, size_t samples);
 
 #endif

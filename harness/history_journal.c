@@ -26,7 +26,10 @@ struct reading {
 
 double history_standard_error(const json_t *record, size_t samples)
 {
+    const size_t least = 6; /* with so many, one process would have told an interval */
     double half = record_ci_half(record), error = half / 1.96;
+    if (isnan(half) && samples >= least && !json_get_string(record, "ci_scope", NULL))
+        return NAN;
     if (isnan(half))
         error = 1.2533 * 1.4826 * json_get_number(record, "mad_ns", NAN) / sqrt((double)samples) /
                 json_get_number(record, "median_ns", NAN);

@@ -182,40 +182,54 @@ void history_print_series(FILE *file, const struct history_rows *series, const s
     history_rows_release(&table);
 }
 
-static void put_change(FILE *file, const struct history_change *change, const struct output_style *style)
+/* What it came from, and when, if that is not when the first of its alert did. */
+static void put_change(FILE *file, const struct history_change *change, const struct history_change *head,
+                       const struct output_style *style)
 {
-    char percent[HISTORY_PERCENT_BYTES];
+    char percent[HISTORY_PERCENT_BYTES], previous[HISTORY_COMMIT_BYTES];
     bool slower = change->log_change > 0;
     history_percent(change->log_change, percent);
     fprintf(file, "  %s%8s %s%s  %.*s  ", paint(style->color, slower ? PAINT_BAD : PAINT_GOOD), percent,
             slower ? "slower" : "faster", paint(style->color, PAINT_PLAIN), SHORT_KEY,
             json_get_string(change->series, "series", ""));
-    char line[2 * NAME];
+    char line[3 * NAME];
     const char *anchor = json_get_string(change->series, "anchor", "");
-    snprintf(line, sizeof line, "%s %s x%lld, %s%s%s (p %.1g)", json_get_string(change->series, "kernel", ""),
-             json_get_string(change->series, "schedule", ""), (long long)json_get_int(change->series, "threads", 0),
-             json_get_string(change->series, "problem", ""), *anchor ? " to " : "", anchor, change->p);
+    const bool later = strcmp(change->time_utc, head->time_utc) != 0;
+    snprintf(previous, sizeof previous, "%s", change->previous);
+    history_commit_shorten(previous);
+    snprintf(line, sizeof line, "%s %s x%lld, %s%s%s (%sp %.1g, after %s%s%s)",
+             json_get_string(change->series, "kernel", ""), json_get_string(change->series, "schedule", ""),
+             (long long)json_get_int(change->series, "threads", 0), json_get_string(change->series, "problem", ""),
+             *anchor ? " to " : "", anchor, history_change_sequential(change) ? "sequential, " : "", change->p,
+             history_change_same_commit(change) ? "the same commit" : previous, later ? ", at " : "",
+             later ? change->time_utc : "");
     put(file, style, line);
     fputc('\n', file);
 }
 
 void history_print_changes(FILE *file, const struct history_changes *changes, const struct output_style *style)
 {
+    size_t sequential = 0;
     for (size_t first = 0; first < changes->count;) {
         const struct history_change *head = &changes->changes[first];
-        size_t count = history_changes_alert(changes, first), slower = 0;
+        size_t count = history_changes_alert(changes, first), slower = 0, same = 0;
         char commit[HISTORY_COMMIT_BYTES];
         snprintf(commit, sizeof commit, "%s", head->commit);
         history_commit_shorten(commit);
-        for (size_t i = first; i < first + count; i++)
+        for (size_t i = first; i < first + count; i++) {
             slower += changes->changes[i].log_change > 0;
+            same += history_change_same_commit(&changes->changes[i]);
+            sequential += history_change_sequential(&changes->changes[i]);
+        }
         fprintf(file, "%s%s%s%s  %s  %zu series: %zu slower, %zu faster\n", first > 0 ? "\n" : "",
                 paint(style->color, PAINT_HEADING), commit, paint(style->color, PAINT_PLAIN), head->time_utc, count,
                 slower, count - slower);
-        if (strcmp(head->commit, head->previous) == 0)
+        if (same == count)
             fputs("  the same commit stands before it: the machine or its surroundings changed\n", file);
         for (size_t i = first; i < first + count; i++)
-            put_change(file, &changes->changes[i], style);
+            put_change(file, &changes->changes[i], head, style);
         first += count;
     }
+    if (sequential > 0)
+        fputs("\nsequential: times of launches one after the other, which differ with nothing changed, too\n", file);
 }

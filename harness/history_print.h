@@ -16,7 +16,7 @@ int history_print_list(FILE *file, const struct history *history, const struct h
 void history_print_series(FILE *file, const struct history_rows *series, const struct history_rows *points,
                           const struct history_changes *changes, const struct output_style *style);
 
-/* A paragraph an alert. */
+/* A paragraph an alert; changes of times are marked as sequential. */
 void history_print_changes(FILE *file, const struct history_changes *changes, const struct output_style *style);
 
 #endif

@@ -13,27 +13,11 @@
 #include "spec.h"
 #include "text.h"
 
-/* Copies what is no valid UTF-8 with "?" in place of every byte beyond ASCII. */
-static json_t *text_value(const char *text, size_t length)
-{
-    json_t *value = json_stringn(text, length);
-    if (value)
-        return value;
-    char *copy = malloc(length + 1);
-    if (!copy)
-        abort(); /* memory is exhausted; a row with a cell left out would be worse than none */
-    for (size_t i = 0; i < length; i++)
-        copy[i] = (unsigned char)text[i] < 128 ? text[i] : '?';
-    value = json_stringn(copy, length);
-    free(copy);
-    return value;
-}
-
 static json_t *blob_value(const unsigned char *bytes, size_t length)
 {
     char *digits = malloc(2 * length + 1);
     if (!digits)
-        abort();
+        abort(); /* memory is exhausted; a row with a cell left out would be worse than none */
     for (size_t i = 0; i < length; i++)
         snprintf(digits + 2 * i, 3, "%02x", bytes[i]);
     json_t *value = json_stringn(digits, 2 * length);
@@ -51,7 +35,7 @@ static json_t *column_value(sqlite3_stmt *statement, int column)
         return json_number_or_null(sqlite3_column_double(statement, column));
     case SQLITE_TEXT:
         bytes = sqlite3_column_text(statement, column);
-        return text_value(bytes ? bytes : "", (size_t)sqlite3_column_bytes(statement, column));
+        return json_text(bytes ? bytes : "", (size_t)sqlite3_column_bytes(statement, column));
     case SQLITE_BLOB:
         bytes = sqlite3_column_blob(statement, column);
         return blob_value(bytes, (size_t)sqlite3_column_bytes(statement, column));

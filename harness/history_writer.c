@@ -43,7 +43,8 @@ void history_writer_close(struct history_writer *writer)
     *writer = (struct history_writer){0};
 }
 
-/* A time that sorts as text: "2026-11-30T19:19:01Z", with or without a fraction. */
+/* A time that sorts as text, second by second: "2026-11-30T19:19:01Z", with or without a fraction. Within one second
+ * what has a fraction sorts before what has none, whichever was first. */
 static bool is_time(const char *text)
 {
     static const char form[] = "dddd-dd-ddTdd:dd:dd";

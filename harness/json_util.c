@@ -5,6 +5,7 @@
 #include "json_util.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 json_t *json_number_or_null(double value)
 {
@@ -14,6 +15,21 @@ json_t *json_number_or_null(double value)
 json_t *json_count_or_null(int64_t value)
 {
     return value >= 0 ? json_integer(value) : json_null();
+}
+
+json_t *json_text(const char *text, size_t length)
+{
+    json_t *value = json_stringn(text, length);
+    if (value)
+        return value;
+    char *copy = malloc(length + 1);
+    if (!copy)
+        abort(); /* memory is exhausted; text that is left out would be worse than none of what it stands in */
+    for (size_t i = 0; i < length; i++)
+        copy[i] = (unsigned char)text[i] < 128 ? text[i] : '?';
+    value = json_stringn(copy, length);
+    free(copy);
+    return value;
 }
 
 double json_get_number(const json_t *object, const char *key, double fallback)

@@ -6,6 +6,7 @@
 #define HARNESS_JSON_UTIL_H
 
 #include <jansson.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* How every line of a results file is encoded: compact, and reals in full, since a point is known again by the digest
@@ -17,6 +18,10 @@ json_t *json_number_or_null(double value);
 
 /* The same for counts: null where value is negative (unknown). */
 json_t *json_count_or_null(int64_t value);
+
+/* A new JSON string; text that is no valid UTF-8, such as a file's name may be, with "?" in place of every byte beyond
+ * ASCII. */
+json_t *json_text(const char *text, size_t length);
 
 /* A field of object, or fallback where it is missing, null or of another type (object may be NULL). Strings are
  * borrowed from object. json_get_int takes a real that has an integer value too. */

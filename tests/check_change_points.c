@@ -231,6 +231,22 @@ static void false_alarms(void **state)
     assert_in_range(with_small_errors, 0, 8);
 }
 
+/* Decades of daily runs: a step of half the noise stands out, at its place within a hundred times (noise / step)^2. */
+static void huge_n(void **state)
+{
+    (void)state;
+    enum { HUGE_N = 20000, STEP_AT = 12345 };
+    static double values[HUGE_N], errors[HUGE_N];
+    static struct change_point found[HUGE_N / 3];
+    noise(values, errors, HUGE_N, 0.002, 0.002, 6);
+    add(values, 0, HUGE_N, 13.8); /* log of 1 ms in ns, beside which the step is small */
+    add(values, STEP_AT, HUGE_N, 0.001);
+    assert_int_equal(change_points_find(values, errors, HUGE_N, CHANGE_POINTS_LEVEL, found), 1);
+    assert_in_range(found[0].first, STEP_AT - 400, STEP_AT + 400);
+    assert_true(fabs(found[0].size - 0.001) < 0.00015); /* its standard error is 0.000029 */
+    assert_true(found[0].p < 1e-100);
+}
+
 /* The larger the step, the smaller p. */
 static void p_falls_with_the_step(void **state)
 {
@@ -281,6 +297,7 @@ int main(void)
         cmocka_unit_test(cuts_move_to_better_places),
         cmocka_unit_test(two_points_are_no_level),
         cmocka_unit_test(false_alarms),
+        cmocka_unit_test(huge_n),
         cmocka_unit_test(p_falls_with_the_step),
         cmocka_unit_test(refusals),
     };

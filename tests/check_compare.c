@@ -23,12 +23,12 @@ static json_t *record_of(const char *run, const char *kernel, int size, double f
     for (int i = 0; i < 11; i++)
         json_array_append_new(samples, json_real(factor * (100 + (i * 7) % 11)));
     return json_pack("{s:s,s:s,s:s,s:s,s:n,s:s,s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:s,s:s,s:s,s:i,s:s,s:s,s:s,s:i,s:o,s:f,"
-                     "s:{s:s}}",
+                     "s:s,s:{s:s}}",
                      "schema", RESULT_SCHEMA, "run_id", run, "point_id", kernel, "status", "ok", "reason", "rule",
                      "scaled_dot_product", "dtype", "f32", "B", 1, "H", 2, "H_kv", 2, "S_q", size, "S_kv", size, "D",
                      64, "kernel", kernel, "source", "builtin", "schedule_requested", "auto", "threads", 2, "placement",
                      "compact", "mem", "local", "cache", "warm", "seed", 1, "samples_ns", samples, "median_ns",
-                     105 * factor, "noise", "quality", "clean");
+                     105 * factor, "ci_scope", "within_process", "noise", "quality", "clean");
 }
 
 static json_t *context_of(const char *run, const char *machine)
@@ -102,6 +102,21 @@ static void noise_widens_the_interval(void **state)
     assert_true(compare_interval(record, &low, &high));
     assert_true(low == 90 && high == 104);
     json_object_set_new(record, "ci95_low_ns", json_null());
+    assert_false(compare_interval(record, &low, &high));
+    json_decref(record);
+}
+
+/* 2 to 5 launches: too few for an interval of their medians, and their samples must not be taken for independent. */
+static void no_interval_of_pooled_launches(void **state)
+{
+    (void)state;
+    double low, high;
+    json_t *record = record_of("a", "tiled", 64, 1);
+    json_object_set_new(record, "ci_scope", json_null());
+    assert_false(compare_interval(record, &low, &high));
+    set_text(json_object_get(record, "noise"), "quality", "noisy");
+    assert_false(compare_interval(record, &low, &high));
+    json_object_del(record, "ci_scope");
     assert_false(compare_interval(record, &low, &high));
     json_decref(record);
 }
@@ -417,6 +432,7 @@ int main(void)
         cmocka_unit_test(ratio_and_interval),
         cmocka_unit_test(noise_widens_the_interval),
         cmocka_unit_test(no_interval_of_few_samples_or_no_measurement),
+        cmocka_unit_test(no_interval_of_pooled_launches),
         cmocka_unit_test(intervals_hold_the_ratio),
         cmocka_unit_test(points_are_matched_whatever_source_and_run),
         cmocka_unit_test(keys_compare_values),

@@ -76,6 +76,44 @@ assert rows[7]["kind"] == "status_changed" and rows[7]["ratio"] == "" and "\"kil
   grep -q '^| ok -> failed: signal 9, "killed" \\| gone |' stdout || tell "the pipe should be escaped"
 }
 
+@test "md: GitHub's reader finds the tables, and text from the file stays text" {
+  # shellcheck disable=SC2016 # Markdown's backquotes
+  two 'if r and n == 0: r["status"], r["reason"] = "wrong", "<b> | \\ `code` *x* & #1 ~~"
+if r and n == 1: drop()'
+  compare a.jsonl b.jsonl -o md
+  expect_status 0
+  markdown_tables stdout >tables.json
+  python - <<'PY'
+import json
+
+tables = json.load(open("tables.json"))
+assert [len(table) for table in tables] == [7, 2, 2], tables
+assert all(len(row) == len(table[0]) > 1 for table in tables for row in table), tables
+assert tables[1][1][0] == "ok -> wrong: <b> | \\ `code` *x* & #1 ~~", tables[1]
+PY
+}
+
+@test "the samples of 2 to 5 launches are not pooled into an interval" {
+  two 'if r and n == 2: scale(r, 3)
+if r: r["ci_scope"] = r["ci95_low_ns"] = r["ci95_high_ns"] = None'
+  compare a.jsonl b.jsonl -o json
+  says 'all(p["ratio_low"] is None and p["ratio_high"] is None and not p["stands_out"] for p in d["points"])'
+  says 'points["tiled", "64"]["ratio"] == 3'
+  compare a.jsonl b.jsonl --fail-on 5
+  expect_status 4
+}
+
+@test "a file whose name is no text" {
+  two ''
+  cp a.jsonl $'a\xff.jsonl'
+  local format
+  for format in table csv md json; do
+    compare $'a\xff.jsonl' b.jsonl -o "$format"
+    expect_status 0
+  done
+  says 'd["a"]["file"] == "a?.jsonl" and d["b"]["file"] == "b.jsonl" and d["counts"]["compared"] == 8'
+}
+
 @test "a noisy difference is marked, never coloured" {
   two 'r and scale(r, 1.5)
 if r and n == 0: r["noise"]["quality"] = "noisy"'
@@ -198,6 +236,31 @@ if r and n == 3: r['status'], r['reason'] = '$status', 'so'"
   done
   two "if r and n == 3: r['status'], r['reason'] = 'skipped', 'so'"
   compare a.jsonl b.jsonl --fail-on 5
+  expect_status 0
+}
+
+@test "--fail-on: 1 for a new point that is wrong or failed, 4 for a missing one" {
+  local status
+  for status in wrong failed; do
+    two "if r and n == 3: r['kernel'] = 'newcomer'; r['status'], r['reason'] = '$status', 'so'"
+    compare a.jsonl b.jsonl --fail-on 5
+    expect_status 1
+    [[ $err == *"1 now wrong or failed; 1 missing"* ]] || tell "the counts expected"
+  done
+  two 'if r and n == 3: drop()'
+  compare a.jsonl b.jsonl --fail-on 5
+  expect_status 4
+  [[ $err == *"0 now wrong or failed; 1 missing"* ]] || tell "the counts expected"
+  compare b.jsonl a.jsonl --fail-on 5
+  expect_status 0
+  # Slower is known whatever is missing; what A skipped is no loss.
+  two 'if r and n == 2: scale(r, 1.5)
+if r and n == 3: drop()'
+  compare a.jsonl b.jsonl --fail-on 5
+  expect_status 3
+  two 'if r and n == 3: drop()'
+  edit a.jsonl skipped.jsonl 'if r and n == 3: r["status"], r["reason"] = "skipped", "so"'
+  compare skipped.jsonl b.jsonl --fail-on 5
   expect_status 0
 }
 

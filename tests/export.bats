@@ -26,7 +26,7 @@ mixed() {
   data edit base.jsonl mixed.jsonl 'hard = " <b> & \"q\" \u0027 ]]> \u0001 \ufffe ü,\nnext"
 if r and n > 4:
     r["status"], r["reason"] = ["skipped", "wrong", "failed"][n - 5], ["needs AVX-512", "17 x", "signal 9"][n - 5] + hard
-    for key in ("median_ns", "roof_fraction", "gflops", "ci95_low_ns"): r[key] = None
+    for key in ("median_ns", "roof_fraction", "gflops", "ci95_low_ns", "gb_per_s", "tokens_per_s"): r[key] = None
     r["samples_ns"] = []
 if r and n == 1: r["noise"]["wall_over_cpu"] = 1.25'
 }
@@ -123,11 +123,13 @@ assert context["library_build_type"] == "release" and context["load_avg"] == [] 
 assert context["caches"][0] == {"type": "Data", "level": 1, "size": 32768, "num_sharing": 2}
 entries = whole["benchmarks"]
 names = {entry["run_name"] for entry in entries}
-assert len(names) == 7 and "skipped" in whole and len(whole["skipped"]) == 1
+assert len(names) == 5 and "skipped" in whole and len(whole["skipped"]) == 1
 assert whole["skipped"][0]["skip_message"].startswith("needs AVX-512") and whole["skipped"][0]["name"] not in names
-errors = [entry for entry in entries if entry.get("error_occurred")]
-assert [entry["error_message"][:9] for entry in errors] == ["wrong: 17", "failed: s"]
-for family, name in enumerate(dict.fromkeys(entry["run_name"] for entry in entries if "error_occurred" not in entry)):
+# Not among the benchmarks, where a time of 0 would be compared.
+assert not any("error_occurred" in entry for entry in entries)
+assert [(e["error_occurred"], e["error_message"][:9]) for e in whole["errors"]] == [(True, "wrong: 17"), (True, "failed: s")]
+assert len({e["name"] for e in whole["errors"]} - names) == 2
+for family, name in enumerate(dict.fromkeys(entry["run_name"] for entry in entries)):
     own = [entry for entry in entries if entry["run_name"] == name]
     runs = [entry for entry in own if entry["run_type"] == "iteration"]
     assert [run["repetition_index"] for run in runs] == list(range(11))
@@ -160,6 +162,8 @@ assert all(b["cpu_time"] == b["real_time"] for b in d["benchmarks"])'
   reader=$(python_with scipy.stats) || skip "no SciPy, which $tool needs (scripts/setup --test)"
   mixed
   data edit base.jsonl slower.jsonl 'if r and n == 2: scale(r, 1.5)
+if r and n == 4: r["status"], r["reason"] = "failed", "signal 9"
+if r and n == 5: r["status"], r["reason"] = "wrong", "17 x its bound"
 if r and n == 7: r["status"], r["reason"] = "skipped", "not here"'
   "$ATTNBENCH" export base.jsonl --format google-benchmark -o a.json
   "$ATTNBENCH" export slower.jsonl --format google-benchmark -o b.json
@@ -175,7 +179,10 @@ assert len(changed["measurements"]) == 11 and all(abs(m["time"] - 0.5) < 1e-9 fo
 assert changed["utest"]["time_pvalue"] < 0.001 and changed["utest"]["have_optimal_repetitions"] is True
 assert all(m["time"] == 0 and m["cpu"] == 0 for m in same["measurements"]) and same["utest"]["time_pvalue"] > 0.9
 assert abs(report[name % (64, "tiled") + "_median"]["measurements"][0]["time"] - 0.5) < 1e-9
-assert name % (128, "avx512") not in report
+# What was measured in one file alone is no change, least of all one by -100 %.
+for size, kernel in ((64, "avx2"), (128, "avx2"), (128, "avx512")):
+    assert not any(entry.startswith(name % (size, kernel)) for entry in report), report.keys()
+assert not any(m["time"] <= -0.5 for entry in report.values() for m in entry["measurements"])
 PY
 }
 
@@ -203,6 +210,63 @@ assert len(two) == len(set(two)) == 16 and set(two) == {f"{name}/machine:{key}" 
 suites = tree.parse("two.xml").getroot()
 assert [suite.get("tests") for suite in suites] == ["8", "8"] and suites.get("tests") == "16"
 assert all(case.get("name").endswith("/machine:other") for case in suites[1].iter("testcase"))
+PY
+}
+
+@test "jsonl and json are what the schemas say, and hold what the file held" {
+  attempt "$ATTNBENCH" run "${cheap[@]}" -S 16 -D 16 --kernel naive,tiled --threads 1 --out run.jsonl
+  expect_status 0
+  mixed
+  local file
+  for file in run.jsonl mixed.jsonl; do
+    export_as jsonl "$file"
+    cp stdout lines.jsonl
+    valid_journal lines.jsonl
+    export_as json "$file"
+    python - "$file" <<'PY'
+import json, sys
+
+held = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
+whole = json.load(open("stdout", encoding="utf-8"))
+assert set(whole) == {"contexts", "records"}, set(whole)
+assert [json.loads(line) for line in open("lines.jsonl", encoding="utf-8")] == held
+assert whole["contexts"] + whole["records"] == held
+with open("whole.jsonl", "w", encoding="utf-8") as out:
+    out.writelines(json.dumps(line) + "\n" for line in whole["contexts"] + whole["records"])
+PY
+    valid_journal whole.jsonl
+  done
+}
+
+@test "csv: Python's reader finds every record with its reason" {
+  mixed
+  export_as csv mixed.jsonl
+  python - <<'PY'
+import csv, json
+
+held = [json.loads(line) for line in open("mixed.jsonl", encoding="utf-8")][1:]
+rows = list(csv.DictReader(open("stdout", encoding="utf-8", newline="")))
+assert len(rows) == 8 and all(None not in row and None not in row.values() for row in rows), rows
+assert [row["reason"] for row in rows] == [record["reason"] or "" for record in held]
+assert [row["median_ns"] for row in rows][5:] == ["", "", ""] and float(rows[1]["median_ns"]) == 210
+PY
+}
+
+@test "md: GitHub's reader finds the tables, and text from the file stays text" {
+  mixed
+  export_as md mixed.jsonl
+  markdown_tables stdout >tables.json
+  python - <<'PY'
+import json
+
+tables = json.load(open("tables.json"))
+assert [len(table) for table in tables[1:]] == [5, 5], tables
+assert all(len(row) == len(table[0]) > 1 for table in tables for row in table), tables
+assert tables[0][1][0] == "CPU" and tables[1][0][-1] == "status"
+hard = "<b> & \"q\" ' ]]> ? ü, next"
+cells = sorted(row[-1].replace("\ufffe", "?").replace("\ufffd", "?") for table in tables[1:] for row in table[1:])
+assert cells == sorted(5 * ["ok"] + [f"{what} {hard}" for what in
+                                     ("skipped: needs AVX-512", "wrong: 17 x", "failed: signal 9")]), cells
 PY
 }
 

@@ -101,6 +101,47 @@ if not eval(sys.argv[2]):
 PY
 }
 
+# The tables of a Markdown file as GitHub reads it, a JSON array of rows of cells; skips the test where its reader is missing.
+markdown_tables() { # FILE
+  command -v cmark-gfm >/dev/null || skip "no cmark-gfm (scripts/setup --test)"
+  cmark-gfm -e table "$1" >"$1.html"
+  python3 - "$1.html" <<'PY'
+import html.parser, json, sys
+
+class Tables(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tables, self.cell = [], None
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.cell = ""
+        elif self.cell is not None:
+            self.cell += f"<{tag}: no text>"
+
+    def handle_comment(self, data):
+        if self.cell is not None:
+            self.cell += f"<!--{data}-->"
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th"):
+            self.tables[-1][-1].append(" ".join(self.cell.split()))
+            self.cell = None
+
+    def handle_data(self, data):
+        if self.cell is not None:
+            self.cell += data
+
+reader = Tables()
+reader.feed(open(sys.argv[1], encoding="utf-8").read())
+print(json.dumps(reader.tables))
+PY
+}
+
 # Every line is valid by the schemas in results/.
 valid_journal() {
   python "$root/scripts/check-results" "$1"

@@ -13,6 +13,11 @@ history() { # PART ARGUMENTS...: with the database of the test
   attempt "$ATTNBENCH" history "$part" --db h.db "$@"
 }
 
+version_1() { # a database as version 1 had it
+  python3 -c 'import sqlite3, sys; c = sqlite3.connect("h.db"); c.executescript(open(sys.argv[1]).read()); c.commit()' \
+    "$BATS_TEST_DIRNAME/history_v1.sql"
+}
+
 value_of() { # QUERY: the one value that it gives, by a reader of its own
   python3 -c 'import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchone()[0])' h.db "$1"
 }

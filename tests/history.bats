@@ -148,6 +148,88 @@ PY
   sound
 }
 
+@test "8 processes that find a database of version 1 at once: it is migrated once, and nothing is lost" {
+  local i jobs=() code=0
+  version_1
+  for i in 1 2 3 4 5 6; do data journal "$i" points=50 >"$i.jsonl"; done
+  for i in 1 2 3 4 5 6; do
+    "$ATTNBENCH" history import -q --db h.db "$i.jsonl" 2>"$i.err" &
+    jobs+=($!)
+  done
+  for i in 7 8; do
+    "$ATTNBENCH" history list --db h.db -o csv >"$i.csv" 2>"$i.err" &
+    jobs+=($!)
+  done
+  for i in "${jobs[@]}"; do wait "$i" || code=$?; done
+  cat ./*.err
+  [ "$code" = 0 ]
+  grep -q 00112233445566aa 7.csv
+  grep -q 00112233445566aa 8.csv
+  expect_value "PRAGMA user_version" 2
+  expect_value "SELECT count(*) FROM run" 7
+  expect_value "SELECT count(*) FROM result" 302
+  expect_value "SELECT count(*) FROM pragma_table_info('series') WHERE name = 'anchor'" 1
+  sound
+}
+
+@test "a lock that is not let go of: given up after one wait, exit 5" {
+  import_runs journal 1 1
+  data journal 2 >2.jsonl
+  python3 - "$ATTNBENCH" <<'PY'
+import os, sqlite3, subprocess, sys, time
+
+holder = sqlite3.connect("h.db", isolation_level=None)
+holder.execute("BEGIN IMMEDIATE")
+began = time.monotonic()
+importer = subprocess.run([sys.argv[1], "history", "import", "--db", "h.db", "2.jsonl"], timeout=60,
+                          env={**os.environ, "ATTNBENCH_HISTORY_WAIT": "2s"}, capture_output=True)
+waited = time.monotonic() - began
+assert importer.returncode == 5, importer
+assert b"--db h.db" in importer.stderr and b"locked" in importer.stderr, importer
+assert 1.5 < waited < 20, waited
+holder.execute("ROLLBACK")
+PY
+  expect_value "SELECT count(*) FROM run" 1
+  history import 2.jsonl
+  expect_status 0
+  expect_value "SELECT count(*) FROM run" 2
+  ATTNBENCH_HISTORY_WAIT=never refused history list --db h.db -- ATTNBENCH_HISTORY_WAIT never
+}
+
+# What a kill leaves while an empty file is turned to write-ahead logging: a first page without tables, and a journal that
+# says that there were no pages before.
+@test "a database whose maker was killed at its first page is made anew; another program's is left for it to mend" {
+  data journal 1 >run.jsonl
+  python3 - <<'PY'
+import sqlite3, struct
+
+def leave(name, pages, *statements):
+    c = sqlite3.connect(name)
+    for statement in statements:
+        c.execute(statement)
+    c.commit()
+    c.execute("VACUUM")
+    c.close()
+    head = struct.pack(">8s5I", bytes.fromhex("d9d505f920a163d7"), 0, 0, pages, 512, 4096)
+    open(name + "-journal", "wb").write(head.ljust(512, b"\0"))
+
+leave("h.db", 0, "CREATE TABLE t (a)", "DROP TABLE t")
+leave("read.db", 0, "CREATE TABLE t (a)", "DROP TABLE t")
+leave("other.db", 2, "CREATE TABLE t (a)")
+PY
+  [ "$(stat -c %s h.db)" = 4096 ]
+  refused history list --db read.db -- "--db read.db" empty
+  history import run.jsonl
+  expect_status 0
+  [ ! -e h.db-journal ]
+  expect_value "SELECT count(*) FROM result" 2
+  sound
+  sha256sum other.db other.db-journal >before
+  refused history import --db other.db run.jsonl -- "no history"
+  refused history list --db other.db -- "no history"
+  sha256sum -c before
+}
+
 @test "killed while it writes, an import leaves nothing of its file and a sound database" {
   [ "$MODE" = release ] || skip "a sanitizer is too slow for the moment to be met"
   data journal 1 >first.jsonl
@@ -188,7 +270,25 @@ PY
     refused history ${part%% *} --db h.db ${part#"${part%% *}"} -- "--db h.db" "version 99" newer
   done
   sha256sum -c before
-  [ ! -e h.db-wal ] && [ ! -e h.db-shm ]
+  [ ! -e h.db-wal ]
+  [ ! -e h.db-shm ]
+}
+
+@test "a newer version that stands in the log alone is refused, too" {
+  data journal 1 >run.jsonl
+  history import -q run.jsonl
+  python3 -c 'import os, sqlite3
+c = sqlite3.connect("h.db")
+c.execute("PRAGMA user_version = 99")
+os._exit(0)'
+  [ -s h.db-wal ]
+  sha256sum h.db h.db-wal >before
+  local part
+  for part in "import run.jsonl" list "show 1" changes "sql SELECT(1)"; do
+    # shellcheck disable=SC2086 # words
+    refused history ${part%% *} --db h.db ${part#"${part%% *}"} -- "--db h.db" "version 99" newer
+  done
+  sha256sum -c before
 }
 
 @test "what is no history is refused and stays as it is" {
@@ -196,8 +296,10 @@ PY
   cp run.jsonl text.db
   python3 -c 'import sqlite3; c = sqlite3.connect("other.db"); c.execute("CREATE TABLE run (id)"); c.commit()'
   python3 -c 'import sqlite3; c = sqlite3.connect("later.db"); c.execute("CREATE TABLE t (id)"); c.execute("PRAGMA application_id = 1635017320"); c.commit()'
+  python3 -c 'import sqlite3; c = sqlite3.connect("log.db"); c.execute("PRAGMA journal_mode = WAL"); c.execute("CREATE TABLE run (id)"); c.commit(); c.close()'
+  [ ! -e log.db-wal ]
   mkdir folder.db
-  sha256sum text.db other.db later.db >before
+  sha256sum text.db other.db later.db log.db >before
   local part
   for part in "import run.jsonl" list; do
     # shellcheck disable=SC2086 # words
@@ -207,9 +309,13 @@ PY
     # shellcheck disable=SC2086
     refused history ${part%% *} --db later.db ${part#"${part%% *}"} -- "--db later.db" "no history"
     # shellcheck disable=SC2086
+    refused history ${part%% *} --db log.db ${part#"${part%% *}"} -- "--db log.db" "no history"
+    # shellcheck disable=SC2086
     refused history ${part%% *} --db folder.db ${part#"${part%% *}"} -- "--db folder.db"
   done
   sha256sum -c before
+  [ ! -e log.db-wal ]
+  [ ! -e log.db-shm ]
   : >empty.db
   refused history list --db empty.db -- "--db empty.db" empty
   attempt "$ATTNBENCH" history import --db empty.db run.jsonl
@@ -219,8 +325,7 @@ PY
 }
 
 @test "a database of version 1 is migrated with what it holds, once" {
-  python3 -c 'import sqlite3, sys; c = sqlite3.connect("h.db"); c.executescript(open(sys.argv[1]).read()); c.commit()' \
-    "$BATS_TEST_DIRNAME/history_v1.sql"
+  version_1
   expect_value "PRAGMA user_version" 1
   history list -o jsonl
   expect_status 0
@@ -330,6 +435,52 @@ json.dump({"context": context, "points": records}, open("document.json", "w"), i
   expect_value "SELECT group_concat(DISTINCT anchor) FROM series" anchor.so:naive
 }
 
+@test "an anchor is a kernel of one build: another build in its place begins a series, its own in another place does not" {
+  local run
+  for run in 1 2 3 4; do data duet-lines "$run" points=1 digest=00000000000000aa >"$run.jsonl"; done
+  sed -i 's/"a": "anchor.so/"a": ".\/anchor.so/' 2.jsonl
+  sed -i 's/"a_digest": "00000000000000aa"/"a_digest": "00000000000000bb"/' 3.jsonl
+  sed -i 's/"a_digest": "00000000000000aa"/"a_digest": null/' 4.jsonl
+  history import -q 1.jsonl 2.jsonl 3.jsonl 4.jsonl
+  expect_status 0
+  expect_value "SELECT count(*) FROM series" 3
+  expect_value "SELECT group_concat(anchor) FROM (SELECT anchor FROM series ORDER BY anchor)" \
+    anchor.so:naive,naive@00000000000000aa,naive@00000000000000bb
+  expect_value "SELECT count(*) FROM ratio JOIN series ON series.id = ratio.series WHERE anchor = 'naive@00000000000000aa'" 2
+  # Two kernels of one build are two anchors.
+  data duet-lines 5 points=1 digest=00000000000000aa | sed 's/anchor.so:naive/anchor.so:tiled/' >5.jsonl
+  history import -q 5.jsonl
+  expect_value "SELECT count(*) FROM series" 4
+}
+
+@test "ratios are kept apart by page mode and by memory policy" {
+  data duet-lines 1 points=1 >1.jsonl
+  data duet-lines 2 points=1 | sed 's/"page_mode": "2m"/"page_mode": "4k"/' >2.jsonl
+  data duet-lines 3 points=1 | sed 's/"mem": "local"/"mem": "node:1"/' >3.jsonl
+  data duet-lines 4 points=1 >4.jsonl
+  history import -q ./*.jsonl
+  expect_status 0
+  expect_value "SELECT group_concat(page_mode || ' ' || mem) FROM (SELECT * FROM series ORDER BY page_mode, mem)" \
+    "2m local,2m node:1,4k local"
+  expect_value "SELECT count(*) FROM ratio" 4
+}
+
+@test "the ratio of a point that went wrong or failed at last is none" {
+  data duet-lines 1 points=3 | sed '2s/"status": "ok"/"status": "wrong"/; 3s/"status": "ok"/"status": "failed"/' >1.jsonl
+  history import 1.jsonl
+  expect_status 0
+  [[ $err == "1.jsonl: 1 point added" ]] || tell "one point expected"
+  expect_value "SELECT kernel FROM series" avx512
+}
+
+@test "of 2 to 5 launches no standard error is made up from their pooled samples" {
+  data journal 1 points=2 | sed '2,3s/"ci95_low_ns": [0-9.]*/"ci95_low_ns": null/
+    2s/"ci_scope": "within_process"/"ci_scope": null/' >run.jsonl
+  history import -q run.jsonl
+  expect_value "SELECT typeof(standard_error) FROM result WHERE point_id LIKE '%0'" null
+  expect_value "SELECT typeof(standard_error) FROM result WHERE point_id LIKE '%1'" real
+}
+
 @test "results that cannot be written are exit 5" {
   import_runs journal 1 1
   status=0
@@ -338,7 +489,8 @@ json.dump({"context": context, "points": records}, open("document.json", "w"), i
   data journal 2 points=3000 >big.jsonl
   status=0
   (ulimit -f 100 && exec "$ATTNBENCH" history import --db h.db big.jsonl) 2>err || status=$?
-  [ "$status" = 5 ] && grep -q -- "--db h.db" err
+  [ "$status" = 5 ]
+  grep -q -- "--db h.db" err
   expect_value "SELECT count(*) FROM run" 1
   sound
 }

@@ -13,6 +13,7 @@ RUN is the number of the run: its time, its id, its commit and its noise follow 
   commit=C     what the commit is named after instead of RUN
   machine=M    machine_key (default machine-a)
   prefix=P     what run ids begin with (default run)
+  digest=D     of duet-lines: the digest of the anchor's build
   noise=X      relative noise from run to run (default 0.01), from a generator seeded by the run
 """
 import json
@@ -79,9 +80,10 @@ def duet_lines(run, options, draw):
     print(json.dumps({"schema": "attnbench.context/1", **context(run, options)}))
     for number in range(int(options.get("points", 2))):
         here = point(number)
-        print(json.dumps({"schema": "attnbench.duet/1", **here, "kernel": "naive", "a": "anchor.so:naive",
+        pinned = {"a_digest": options["digest"]} if "digest" in options else {}
+        print(json.dumps({"schema": "attnbench.duet/1", **here, "kernel": "naive", "a": "anchor.so:naive", **pinned,
                           "b": f"build/{run}.so:{here['kernel']}", "status": "ok", "verdict": "equal", "processes": 12,
-                          "log_ratio": math.log(level(number, options, draw)), "se": 0.002, "tau": 0.02}))
+                          "page_mode": "2m", "log_ratio": math.log(level(number, options, draw)), "se": 0.002, "tau": 0.02}))
 
 
 def main():

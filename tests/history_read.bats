@@ -97,7 +97,7 @@ changes_json() { # EXPRESSION: holds of `alerts`, what changes -o json gives
 import collections, json, math, sys
 
 alerts = json.load(open("stdout"))
-if not eval(sys.argv[1]):
+if not eval(f"({sys.argv[1]})"):
     sys.exit(f"{sys.argv[1]} does not hold of {json.dumps(alerts, indent=1)}")
 PY
 }
@@ -110,9 +110,57 @@ PY
   changes_json 'alerts == []'
   history changes
   expect_status 0
-  [ -z "$out" ] && [[ $err == "no change in 36 series" ]] || tell "no change expected"
+  [ -z "$out" ] || tell "no change expected"
+  [ "$err" = "no change in 36 series" ] || tell "no change expected"
   history changes --fail-on any
   expect_status 0
+  history changes --fail-on any --times
+  expect_status 0
+}
+
+@test "times of separate launches are marked as such, and decide only with --times" {
+  import_runs journal 1 8 points=1
+  import_runs journal 9 16 points=1 scale=1.3
+  history changes
+  expect_status 0
+  expect_out "1 series: 1 slower" "(sequential, p " "sequential: times of launches one after the other"
+  changes_json 'all(c["sequential"] is True for a in alerts for c in a["changes"])'
+  history changes --fail-on slower
+  expect_status 4
+  [[ $err == *"--times"* ]] || tell "should tell of --times"
+  history changes --fail-on slower --times
+  expect_status 3
+  import_runs duet 1 16 points=1 prefix=duet
+  history changes --fail-on slower
+  expect_status 0
+  [[ $err == *"changes of times alone"*"--times"* ]] || tell "should tell of --times"
+  import_runs duet 17 24 points=1 prefix=duet scale=1.3
+  history changes --fail-on slower
+  expect_status 3
+  changes_json '[(c["anchor"], c["sequential"]) for a in alerts for c in a["changes"]] == [("", True), ("base", False)]'
+  refused history changes --db h.db --times -- --times --fail-on
+  refused history list --times -- --times list
+}
+
+@test "each change of an alert has a commit before it, a run and a time of its own" {
+  import_runs journal 1 7 points=2
+  import_runs journal 8 8 points=1
+  import_runs journal 9 16 points=2 scale=1.3
+  # The third series meets the same commit an hour later.
+  import_runs duet 1 8 points=1 prefix=duet
+  import_runs duet 69 69 points=1 prefix=duet commit=9 scale=1.3
+  import_runs duet 70 76 points=1 prefix=duet scale=1.3
+  changes_json 'len(alerts) == 1 and alerts[0]["commit"][:12] == "000000000009" and alerts[0]["slower"] == 3'
+  changes_json 'alerts[0]["run_id"] is None and alerts[0]["previous_commit"] is None and
+    alerts[0]["time_utc"] == "2026-01-01T00:09:00Z"'
+  changes_json 'sorted((c["run_id"], c["time_utc"], c["kernel"], c["previous_commit"][:12]) for c in alerts[0]["changes"]) == [
+    ("duet-69", "2026-01-01T01:09:00Z", "avx2", "000000000008"), ("run-9", "2026-01-01T00:09:00Z", "avx2", "000000000008"),
+    ("run-9", "2026-01-01T00:09:00Z", "tiled", "000000000007")]'
+  history changes
+  expect_out "000000000009  2026-01-01T00:09:00Z  3 series: 3 slower, 0 faster" ", after 000000000007)" \
+    ", after 000000000008)" ", after 000000000008, at 2026-01-01T01:09:00Z)"
+  history changes -o csv
+  [ "$(wc -l <stdout)" = 4 ] || tell "a line a change expected"
 }
 
 @test "steps are found at their commits, in both directions, and merged by commit" {

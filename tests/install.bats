@@ -33,7 +33,8 @@ uninstall_from() { # PREFIX
     share/doc/attnbench/LICENSE; do
     [ -s "dest/usr/$file" ] || tell "$file should be installed"
   done
-  [ -x dest/usr/bin/attnbench ] && [ ! -x dest/usr/share/attnbench/configs/quick.yaml ]
+  [ -x dest/usr/bin/attnbench ]
+  [ ! -x dest/usr/share/attnbench/configs/quick.yaml ]
   if grep -aqF "$root" dest/usr/bin/attnbench; then tell "the program names $root"; fi
   uninstall_from /usr
   [ ! -e dest ] || tell "left: $(find dest)"
@@ -50,13 +51,15 @@ uninstall_from() { # PREFIX
   find dest | sort | cmp before -
   local status=0
   uninstall_from /opt 2>err || status=$?
-  [ "$status" = 1 ] && grep -q 'nothing is installed' err
+  [ "$status" = 1 ]
+  grep -q 'nothing is installed' err
 }
 
 @test "a PREFIX that is no path from / on is refused" {
   status=0
   "$root/scripts/install-files" install some/where "$ATTNBENCH" manual.1 2>err || status=$?
-  [ "$status" = 2 ] && grep -q "some/where" err
+  [ "$status" = 2 ]
+  grep -q "some/where" err
 }
 
 @test "the manual page names every command and every flag" {
