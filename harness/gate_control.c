@@ -2,15 +2,11 @@
  *
  * The controls of a gate: identical code on both sides; see gate_run.h.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "file_copy.h"
 #include "gate_run.h"
 #include "intern.h"
 #include "json_util.h"
@@ -20,25 +16,6 @@
  * units of 256 bits does about 100 GFLOP/s, and gets about 10 GB/s. */
 static const double balance = 10;
 static const char *const class_names[GATE_CLASSES] = {"compute", "memory"};
-
-/* A file that is gone when it is closed: the same code, to be mapped a second time. The path works in this process's
- * children. */
-static int copy_library(const char *path, int *copy, struct error *error)
-{
-    struct stat status;
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    off_t at = 0;
-    int rc = 0;
-    *copy = memfd_create("attnbench-control", MFD_CLOEXEC);
-    if (file < 0 || *copy < 0 || fstat(file, &status) < 0)
-        rc = error_system(error, errno, "%s: a copy of it", path);
-    while (rc == 0 && at < status.st_size)
-        if (sendfile(*copy, file, &at, (size_t)(status.st_size - at)) <= 0)
-            rc = error_system(error, errno, "%s: a copy of it", path);
-    if (file >= 0)
-        close(file);
-    return rc;
-}
 
 static double intensity(const struct duet_pair *pair)
 {
@@ -108,7 +85,8 @@ int gate_controls_run(struct duet_session *session, json_t *controls, struct err
             continue;
         if (!base) {
             base = like->side[DUET_A].library;
-            rc = copy_library(base, &copy, error);
+            /* the same code, to be loaded a second time; the path works in this process's children */
+            rc = file_copy(base, "attnbench-control", &copy, error);
         }
         struct duet_pair pair = *like;
         struct point point = *like->point;
