@@ -2,6 +2,7 @@
 """Several runs of one config: makes them, reads them, and takes the median of a figure over them."""
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -14,6 +15,12 @@ BAD = ("wrong", "failed")
 def stop(message, code=2):
     print(f"{os.path.basename(sys.argv[0])}: {message}", file=sys.stderr)
     sys.exit(code)
+
+
+def folder_name(context):
+    """Of a machine's published results: the CPU's name for people, the key for programs."""
+    cpu = re.sub(r"\(r\)|\(tm\)|\bcpu\b|\bprocessor\b|@.*", " ", context["cpu_model"].lower())
+    return "-".join(re.findall(r"[a-z0-9]+", cpu) + [context["machine_key"]])
 
 
 def record_runs(program, config, times, flags=()):

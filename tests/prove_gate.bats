@@ -97,7 +97,10 @@ END
   local build
   build=$(dirname "$ATTNBENCH")
   export ATTNBENCH_DUET_SECONDS=10ms
-  record() { attempt "$root/scripts/prove-gate" --build "$build" --out rec.jsonl --processes 26 --live 1 --verdicts 500 --only "$@"; }
+  mkdir kernels
+  cp -r "$root/scripts" .
+  cp "$root/kernels/attn.h" kernels/
+  record() { attempt scripts/prove-gate --build "$build" --out rec.jsonl --processes 26 --live 1 --verdicts 500 --only "$@"; }
   record compute/busy
   expect_status 4
   expect_out '26 log-ratios of identical code' '| 2 % | 1 | '
@@ -107,10 +110,20 @@ END
   expect_out 'The planted 5 % measures'
   [ "$(grep -c '"label":"compute busy' rec.jsonl)" = 5 ]
   [ "$(grep -c 'attnbench.context/1' rec.jsonl)" = 2 ]
+  sed -i 's/"build_dirty":false/"build_dirty":true/' rec.jsonl
+  record compute/quiet --publish
+  expect_status 1
+  [[ $err == *"no commit holds"* ]] || tell "a build with changes is not to be published"
+  sed -i 's/"build_dirty":true/"build_dirty":false/' rec.jsonl
+  record compute/quiet --publish
+  expect_status 4
+  cmp rec.jsonl results/*/prove-gate/recording.jsonl
+  cmp stdout results/*/prove-gate/rates.md
+  ! grep -F "$work" rec.jsonl
   sed -i 's/"H": *1,/"H": 2,/' rec.jsonl
   record compute/busy
   expect_refusal 2 "was recorded with H 2, not 1"
-  "$root/scripts/prove-gate" --build "$build" --out more.jsonl --only compute/busy 2>log &
+  scripts/prove-gate --build "$build" --out more.jsonl --only compute/busy 2>log &
   local program=$! code=0
   until pgrep -P "$program" -f 'while :' >pids; do sleep 0.05; done
   kill "$program"
