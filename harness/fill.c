@@ -228,7 +228,7 @@ static int64_t group_of_key(const struct stream *stream, int64_t b, int64_t kv_h
 static void fill_normals(const struct stream *stream, uint64_t first, int64_t count, float *row)
 {
     double u[PIECE];
-    int tails[PIECE], found = 0;
+    int tails[PIECE] = {0}, found = 0;
     for (int64_t d = 0; d < count; d++)
         u[d] = fill_uniform(stream_bits(stream->key, first + (uint64_t)d));
     for (int64_t d = 0; d < count; d++) {

@@ -86,7 +86,7 @@ static int open_copy(struct duet *duet, const char *path, const char *prefix, st
  * other. The copies live as long as the process. */
 static int add_library(struct duet *duet, const char *path, const char *prefix, struct error *error)
 {
-    struct plugin plugin;
+    struct plugin plugin = {0};
     int rc = open_copy(duet, path, prefix, &plugin, error);
     const struct registry_origin origin = {REGISTRY_PLUGIN, intern_format("plugin:%s%s", prefix, path), NULL};
     for (int k = 0; k < plugin.count && rc == 0; k++) {

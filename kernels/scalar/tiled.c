@@ -17,7 +17,6 @@
  * with; and their values are looked at first, since 0 * NaN would reach rows that must not see them.
  */
 #include <assert.h>
-#include <float.h>
 
 #include "../attn.h"
 #include "../elements_portable.h"
@@ -27,6 +26,7 @@ enum { STRIP = 16, QUERY_BLOCK = 64, STRIPS = QUERY_BLOCK / STRIP, KEY_BLOCK = 1
 
 #define LOG2_E 0x1.715476p+0f
 #define LN_2 0x1.62e43p-1f
+#define FAR 0x1.6p127f /* times log2(e) still finite: a row whose keys all have the least float as bias has keys */
 
 /* One head's work. */
 struct view {
@@ -118,14 +118,6 @@ SIMD_INLINE float added_to(const struct view *view, int64_t i, int64_t j)
     return view->bias ? view->bias[i * bias->stride[2] + j * bias->stride[3]] : 0;
 }
 
-/* A score's addend in units of log2. One that is finite stays so: a row all of whose keys have the least float as bias
- * is not a row without keys. */
-SIMD_INLINE float in_log2(float added)
-{
-    const float scaled = added * LOG2_E;
-    return isinf(scaled) && isfinite(added) ? copysignf(FLT_MAX, scaled) : scaled;
-}
-
 /* Bias and mask; notes which rows have a key left. */
 static void hide_by_element(const struct view *view, struct strip *strip, int64_t j0, int64_t j1)
 {
@@ -135,8 +127,9 @@ static void hide_by_element(const struct view *view, struct strip *strip, int64_
         visible(view, strip->i0 + row, &first, &last);
         for (int64_t j = first > j0 ? first : j0; j < least(last, j1); j++) {
             float *score = &view->tile[(j - j0) * lanes + row];
-            const float added = added_to(view, strip->i0 + row, j);
-            *score = added == -INFINITY ? -INFINITY : *score + in_log2(added);
+            float added = added_to(view, strip->i0 + row, j);
+            added = fabsf(added) > FAR && isfinite(added) ? copysignf(FAR, added) : added;
+            *score = added == -INFINITY ? -INFINITY : *score + added * LOG2_E;
             strip->seen[row] |= added != -INFINITY;
         }
     }
@@ -263,8 +256,6 @@ SIMD_INLINE void attend_tile(const int vectors, const struct view *view, struct 
         add_values_by_row(view, strip, tile + (inner1 - j0) * lanes, inner1, j1);
     }
 }
-
-/* ---- begin and end of a strip -------------------------------------------------------- */
 
 /* Transposes the queries to q[d][lane], scaled so that scores come out in units of log2 (or as softcap's argument). */
 static void load_queries(const struct view *view, struct strip *strip)
