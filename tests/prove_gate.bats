@@ -119,7 +119,7 @@ END
   expect_status 4
   cmp rec.jsonl results/*/prove-gate/recording.jsonl
   cmp stdout results/*/prove-gate/rates.md
-  [ -z "$(grep -F "$work" rec.jsonl)" ] || tell "a path of this machine"
+  if grep -qF "$work" rec.jsonl; then tell "a path of this machine"; fi
   sed -i 's/"H": *1,/"H": 2,/' rec.jsonl
   record compute/busy
   expect_refusal 2 "was recorded with H 2, not 1"
