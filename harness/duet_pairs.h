@@ -12,8 +12,8 @@ struct duet_pairs {
     struct plan plan;        /* what the pairs' points belong to */
     struct duet_pair *pairs; /* [count]; a point's skip_reason says why a pair can't be compared */
     size_t count;
-    const char
-        *left_out; /* "x, y": kernels that only side B has, so nothing to compare them with; interned; NULL: none */
+    /* "x, y": kernels that only side B has, so nothing to compare them with; interned; NULL: none */
+    const char *left_out;
 };
 
 /*

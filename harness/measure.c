@@ -249,12 +249,7 @@ static const char *page_mode(const struct contest *contest, const struct contest
 {
     const struct operands *o = &contest->rotation.operands;
     const struct memory_block *all[] = {&o->q, &o->k, &o->v, &o->out, &c->member.scratch, &contest->rotation.copies};
-    const struct memory_block *present[sizeof all / sizeof *all];
-    int count = 0;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i]->data && all[i]->bytes)
-            present[count++] = all[i];
-    return memory_page_mode(present, count);
+    return memory_page_mode(all, sizeof all / sizeof *all);
 }
 
 static void tell_counters(json_t *event, const struct contestant *c)

@@ -158,7 +158,7 @@ static bool overlaps(const struct memory_block *const *blocks, int count, uintpt
 {
     for (int i = 0; i < count; i++) {
         uintptr_t base = (uintptr_t)blocks[i]->base;
-        if (base && base < to && base + blocks[i]->mapped > from)
+        if (blocks[i]->bytes && base && base < to && base + blocks[i]->mapped > from)
             return true;
     }
     return false;

@@ -30,7 +30,8 @@ int memory_allocate(struct memory_block *block, size_t bytes, enum memory_kind k
 void memory_release(struct memory_block *block);
 /* NULL, or which canary behind (or before) the block was overwritten. MEMORY_GUARDED blocks fault instead. */
 const char *memory_canary_broken(const struct memory_block *block);
-/* "4k", "2m" or "mixed" by smaps for the mappings of these blocks; NULL: unknown. Interned. */
+/* "4k", "2m" or "mixed" by smaps for the mappings of these blocks, those without data passed over; NULL: unknown.
+ * Interned. */
 const char *memory_page_mode(const struct memory_block *const *blocks, int count);
 
 struct operands {

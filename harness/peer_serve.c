@@ -320,12 +320,7 @@ static json_t *tell_turn(const struct server *server)
     const struct contestant *c = &server->contestant;
     const struct operands *o = &server->rotation.operands;
     const struct memory_block *all[] = {&o->q, &o->k, &o->v, &o->out, &c->member.scratch, &server->rotation.copies};
-    const struct memory_block *present[sizeof all / sizeof *all];
-    int count = 0;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i]->data && all[i]->bytes)
-            present[count++] = all[i];
-    const char *pages = memory_page_mode(present, count);
+    const char *pages = memory_page_mode(all, sizeof all / sizeof *all);
     json_t *samples = json_array();
     for (size_t s = 0; s < c->samples.count; s++)
         json_array_append_new(samples, json_real(c->samples.values[s]));

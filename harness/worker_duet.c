@@ -301,12 +301,7 @@ static const char *page_mode(const struct duet *duet)
                                         &duet->sides[A].member.scratch,
                                         &duet->sides[B].member.scratch,
                                         &duet->rotation.copies};
-    const struct memory_block *present[sizeof all / sizeof *all];
-    int count = 0;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i]->data && all[i]->bytes)
-            present[count++] = all[i];
-    return memory_page_mode(present, count);
+    return memory_page_mode(all, sizeof all / sizeof *all);
 }
 
 static json_t *result(const struct duet *duet, int blocks, double drift, const struct noise_reading *before,
