@@ -5,8 +5,7 @@
 #ifndef HARNESS_FILE_DIGEST_H
 #define HARNESS_FILE_DIGEST_H
 
-/* FNV-1a over the bytes of the file as 16 hexadecimal digits, interned: tells builds apart, and is no protection
- * against somebody who means to deceive. NULL: it can't be read. */
+/* Of the bytes of the file (fnv.h), as 16 hexadecimal digits, interned. NULL: it can't be read. */
 const char *file_digest(const char *path);
 
 #endif

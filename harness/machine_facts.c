@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "fnv.h"
 #include "intern.h"
 #include "isa.h"
 #include "system_files.h"
@@ -142,8 +143,5 @@ const char *machine_key(const struct topology *topology)
         used += snprintf(text + used, sizeof text - (size_t)used, " %llu",
                          cache ? (unsigned long long)cache->attr->cache.size : 0ull);
     }
-    uint64_t digest = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (const char *c = text; *c; c++)
-        digest = (digest ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    return intern_format("%016llx", (unsigned long long)digest);
+    return intern_format("%016llx", (unsigned long long)fnv(FNV_START, text, strlen(text)));
 }

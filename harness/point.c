@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fnv.h"
 #include "intern.h"
 #include "spec.h"
 #include "spec_sizes.h"
@@ -15,12 +16,11 @@ struct digest {
     uint64_t state;
 };
 
-static void digest_text(struct digest *digest, const char *field, const char *value) /* FNV-1a over "field=value;" */
+static void digest_text(struct digest *digest, const char *field, const char *value) /* "field=value;" */
 {
     const char *const parts[] = {field, "=", value, ";"};
     for (int i = 0; i < 4; i++)
-        for (const char *c = parts[i]; *c; c++)
-            digest->state = (digest->state ^ (unsigned char)*c) * UINT64_C(1099511628211);
+        digest->state = fnv(digest->state, parts[i], strlen(parts[i]));
 }
 
 static void digest_integer(struct digest *digest, const char *field, int64_t value)
@@ -84,14 +84,14 @@ static void digest_spec(struct digest *digest, const struct problem_spec *s)
 
 uint64_t spec_digest(const struct problem_spec *spec)
 {
-    struct digest digest = {UINT64_C(14695981039346656037)};
+    struct digest digest = {FNV_START};
     digest_spec(&digest, spec);
     return digest.state;
 }
 
 uint64_t point_digest(const struct point *point)
 {
-    struct digest digest = {UINT64_C(14695981039346656037)};
+    struct digest digest = {FNV_START};
     digest_spec(&digest, &point->spec);
     digest_text(&digest, "cache", cache_name(point->cache));
     digest_text(&digest, "kernel", point->kernel);
