@@ -24,9 +24,13 @@ struct side {
     const char *digest;  /* NULL: unknown */
 };
 
+/* Both sides may be of this build. */
 static const char *own_digest(void)
 {
-    return *build_commit && build_dirty == 0 ? intern(build_commit) : file_digest("/proc/self/exe");
+    static const char *digest;
+    if (!digest)
+        digest = *build_commit && build_dirty == 0 ? intern(build_commit) : file_digest("/proc/self/exe");
+    return digest;
 }
 
 static int read_side(const char *text, const char *prefix, struct side *side, struct error *error)
