@@ -57,6 +57,9 @@ double duet_tau(const struct duet_run *run, const struct point *point);
  */
 int duet_process(struct duet_run *run, const struct duet_pair *pair, json_t **result, struct error *error);
 
+/* What every record of a pair holds: the point's fields, "a", "b", "status", and "reason" (may be NULL). */
+json_t *duet_record(const struct duet_pair *pair, const char *status, const char *reason);
+
 /*
  * Processes until the verdict, or until run->deadline_ns. The record (attnbench.duet/1, one point): the point's fields,
  * "a", "b", "status" ok | wrong | failed | unreached, "reason", "verdict", "ratio", "ratio_low", "ratio_high" (time B /

@@ -93,26 +93,10 @@ void duet_session_end(struct duet_session *session)
     options_release(&session->options);
 }
 
-static json_t *skipped(const struct duet_pair *pair)
-{
-    const struct point *point = pair->point;
-    json_t *record =
-        json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "schema", "attnbench.duet/1", "point_id", point_id(point), "a",
-                  pair->side[DUET_A].label, "b", pair->side[DUET_B].label, "status", "skipped", "reason",
-                  point->skip_reason, "kernel", point->kernel, "schedule", point->schedule_requested);
-    json_t *spec = spec_to_json(&point->spec);
-    json_object_update(record, spec);
-    json_decref(spec);
-    json_object_set_new(record, "threads", json_integer(point->threads));
-    json_object_set_new(record, "placement", json_string(point->placement));
-    json_object_set_new(record, "mem", json_string(point->mem ? point->mem : "local"));
-    json_object_set_new(record, "cache", json_string(cache_name(point->cache)));
-    return record;
-}
-
 json_t *duet_session_judge(struct duet_session *session, const struct duet_pair *pair)
 {
-    json_t *record = pair->point->skip_reason ? skipped(pair) : duet_decide(&session->run, pair);
+    const char *skipped = pair->point->skip_reason;
+    json_t *record = skipped ? duet_record(pair, "skipped", skipped) : duet_decide(&session->run, pair);
     if (session->options.label)
         json_object_set_new(record, "label", json_string(session->options.label));
     return record;

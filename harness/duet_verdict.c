@@ -43,13 +43,18 @@ static const struct {
     {"migrations", "migrations"},
 };
 
-static json_t *start_record(const struct duet_run *run, const struct duet_pair *pair)
+static void set_status(json_t *record, const char *status, const char *reason)
+{
+    json_object_set_new(record, "status", json_string(status));
+    json_object_set_new(record, "reason", reason ? json_string(reason) : json_null());
+}
+
+json_t *duet_record(const struct duet_pair *pair, const char *status, const char *reason)
 {
     const struct point *point = pair->point;
-    json_t *record = json_pack("{s:s,s:s,s:s,s:s,s:s?,s:s?,s:s,s:s}", "schema", "attnbench.duet/1", "point_id",
-                               point_id(point), "a", pair->side[DUET_A].label, "b", pair->side[DUET_B].label,
-                               "a_digest", pair->side[DUET_A].digest, "b_digest", pair->side[DUET_B].digest, "kernel",
-                               point->kernel, "schedule", point->schedule_requested);
+    json_t *record = json_pack("{s:s,s:s,s:s,s:s,s:s,s:s}", "schema", "attnbench.duet/1", "point_id", point_id(point),
+                               "a", pair->side[DUET_A].label, "b", pair->side[DUET_B].label, "kernel", point->kernel,
+                               "schedule", point->schedule_requested);
     json_t *spec = spec_to_json(&point->spec);
     json_object_update(record, spec);
     json_decref(spec);
@@ -57,13 +62,22 @@ static json_t *start_record(const struct duet_run *run, const struct duet_pair *
     json_object_set_new(record, "placement", json_string(point->placement));
     json_object_set_new(record, "mem", json_string(point->mem ? point->mem : "local"));
     json_object_set_new(record, "cache", json_string(cache_name(point->cache)));
+    set_status(record, status, reason);
+    return record;
+}
+
+static json_t *start_record(const struct duet_run *run, const struct duet_pair *pair)
+{
+    static const char *const digest[] = {"a_digest", "b_digest"};
+    json_t *record = duet_record(pair, "unreached", NULL);
+    for (int side = 0; side < DUET_SIDES; side++)
+        json_object_set_new(record, digest[side],
+                            pair->side[side].digest ? json_string(pair->side[side].digest) : json_null());
     json_object_set_new(record, "page_mode", json_null());
-    json_object_set_new(record, "status", json_string("unreached"));
-    json_object_set_new(record, "reason", json_null());
     json_object_set_new(record, "verdict", json_null());
     json_object_set_new(record, "tau", json_real(run->rule.tau));
     json_object_set_new(record, "confidence", json_real(run->rule.confidence));
-    json_object_set_new(record, "judged_by", json_string(duet_judges_cpu(point) ? "cpu" : "wall"));
+    json_object_set_new(record, "judged_by", json_string(duet_judges_cpu(pair->point) ? "cpu" : "wall"));
     for (size_t g = 0; g < sizeof gathered / sizeof *gathered; g++)
         json_object_set_new(record, gathered[g].kept, json_array());
     return record;
@@ -171,12 +185,6 @@ static void set_figures(json_t *record, const struct sequential_verdict *verdict
     json_object_set_new(record, "p_slower", json_number_or_null(verdict->p_slower));
     json_object_set_new(record, "p_faster", json_number_or_null(verdict->p_faster));
     json_object_set_new(record, "smallest_detectable", json_number_or_null(verdict->smallest_detectable));
-}
-
-static void set_status(json_t *record, const char *status, const char *reason)
-{
-    json_object_set_new(record, "status", json_string(status));
-    json_object_set_new(record, "reason", reason ? json_string(reason) : json_null());
 }
 
 /* One process: its result into the record. False: the duet is over, and the record says why. */
