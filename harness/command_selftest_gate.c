@@ -163,28 +163,27 @@ static uint64_t live_verdicts(const struct proof_series *series)
     return live;
 }
 
-static bool has_series(const struct proof *proof, const char *workload, const char *load)
+static const struct proof_series *find_series(const struct proof *proof, const char *workload, const char *load)
 {
     for (size_t s = 0; s < proof->count; s++)
         if (strcmp(proof->series[s].workload, workload) == 0 && strcmp(proof->series[s].load, load) == 0)
-            return true;
-    return false;
+            return &proof->series[s];
+    return NULL;
 }
 
 /* Whether what was recorded bears figures: processes of each class and load, live verdicts of each class. */
 static bool is_enough(const struct proof *proof)
 {
     static const char *const workloads[] = {"compute", "memory"}, *const loads[] = {"quiet", "busy"};
-    for (int w = 0; w < 2; w++)
-        for (int l = 0; l < 2; l++)
-            if (!has_series(proof, workloads[w], loads[l]))
-                return false;
-    for (size_t s = 0; s < proof->count; s++) {
+    for (int w = 0; w < 2; w++) {
         uint64_t live = 0;
-        for (size_t t = 0; t < proof->count; t++)
-            if (strcmp(proof->series[t].workload, proof->series[s].workload) == 0)
-                live += live_verdicts(&proof->series[t]);
-        if (proof->series[s].count < LEAST_RECORDED || live < LEAST_LIVE || proof->series[s].failed > 0)
+        for (int l = 0; l < 2; l++) {
+            const struct proof_series *series = find_series(proof, workloads[w], loads[l]);
+            if (!series || series->count < LEAST_RECORDED || series->failed > 0)
+                return false;
+            live += live_verdicts(series);
+        }
+        if (live < LEAST_LIVE)
             return false;
     }
     return true;
