@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -13,11 +14,13 @@
 
 int file_copy(const char *path, const char *name, int *copy, struct error *error)
 {
+    char shown[250]; /* a memfd has no longer name */
     struct stat status;
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     off_t at = 0;
     int rc = 0;
-    *copy = memfd_create(name, MFD_CLOEXEC);
+    snprintf(shown, sizeof shown, "%s", name);
+    *copy = memfd_create(shown, MFD_CLOEXEC);
     if (file < 0 || *copy < 0 || fstat(file, &status) < 0)
         rc = error_system(error, errno, "%s: a copy of it", path);
     while (rc == 0 && at < status.st_size) {

@@ -70,7 +70,8 @@ static void shuffle_pages(struct duet *duet)
 /* Opens a copy of the library. A process tends to get the pages of the one before, and those of the page cache stay for
  * hours: with the sets of a cache that code and data share, identical files then differ by the same 0.1 to 0.2 % in
  * every process of a duet (F = 2.2 between 17 duets of 8; from pages drawn anew 0.9). A library that wants to be opened
- * where it lies is. */
+ * where it lies is. The descriptor stays open: the loader tells libraries by their paths, and would take the next copy
+ * under the same number for this one. */
 static int open_copy(struct duet *duet, const char *path, const char *prefix, struct plugin *plugin,
                      struct error *error)
 {

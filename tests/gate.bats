@@ -135,6 +135,17 @@ assert s.find("testcase[@classname=\"control\"]/failure").get("type") == "wrong"
   expect_refusal 2 "own.yaml:5:" "key 'tau'"
 }
 
+@test "a library with a long path is loaded from a copy, too" {
+  # Only a copy's mapping tells side B, which this one is slower as.
+  local far
+  far=$work/$(printf '%0200d' 0)/$(printf '%0200d' 1)
+  mkdir -p "$far"
+  cp "$libraries/shifty.so" "$far/"
+  attempt "$ATTNBENCH" duet "$far/shifty.so" "$far/shifty.so" "${tiny[@]}" --kernel changed -o json
+  expect_status 0
+  json_holds "$work/stdout" '[p["verdict"] for p in d["points"]] == ["slower"]'
+}
+
 @test "--max-time: points that were not reached are listed, exit 4" {
   GITHUB_ACTIONS=true gate base --max-time 0.01s --json g.json
   expect_status 4
