@@ -43,7 +43,8 @@ decode='"B": 1, "H": 32, "S_q": 1, "S_kv": 4096, "D": 128, "cache": "cold"'
     '-B 1 -H 8 -S 4096 -D 64' '-B 1 -H 32 --q-len 1 --kv-len 4096 -D 128 --cache cold' '--threads 1' '--kernel tiled'
   attempt "$ATTNBENCH" run --config "$root/configs/cliffs.yaml" --dry-run
   expect_status 0
-  expect_out '-S 511 -D 64' '-S 577 -D 64' '-S 2049 -D 64' '-S 512 -D 63' '-S 1024 -D 129' '--kernel avx512_bf16'
+  expect_out '-S 511 -D 64' '-S 577 -D 64' '-S 2049 -D 64' '-S 512 -D 63' '-S 1024 -D 257' '--kernel avx512_bf16' \
+    '-S 513 -D 64 --causal bottom_right' '-S 512 -D 129 --dtype f16'
 }
 
 @test "every bar that is told has its point in the config" {
@@ -158,7 +159,7 @@ PY
     'auto behind by over 5%: 1, among 2 problems'
   attempt "$root/scripts/schedules" absent.jsonl
   expect_refusal 2 'absent.jsonl'
-  attempt "$ATTNBENCH" run --config "$root/configs/models.yaml" --schedule auto,bh,bhq,splitkv --threads 2 --dry-run
+  attempt "$ATTNBENCH" run --config "$root/configs/models.yaml" --schedule auto,serial,bh,bhq,splitkv --threads 2 --dry-run
   expect_status 0
 }
 
