@@ -35,8 +35,8 @@ static const char help[] = "Usage: attnbench compare [OPTION...] FILE FILE\n"
                            "  -o table|json|csv|md  what standard output shows; default: table\n"
                            "  --fail-on PERCENT     exit 3 if a point without noise is slower by more, its\n"
                            "                        whole interval too; 1 if one is wrong or failed that\n"
-                           "                        was not, or is new; 4 if one is missing from B, or if\n"
-                           "                        no point could tell\n"
+                           "                        was not, or is new; 4 if one is missing from B, or was\n"
+                           "                        ok and is skipped there, or if no point could tell\n"
                            "  --force               compare what is not comparable, with warnings\n"
                            "  --wide                whole lines in the table\n"
                            "  --color WHEN          auto (the default), always or never\n"
@@ -190,8 +190,10 @@ static void judge_pair(const struct compare_pair *pair, double fail_on, struct j
     enum record_status to = record_status(pair->b.record);
     if (pair->kind == COMPARE_STATUS || pair->kind == COMPARE_ADDED)
         judgement->broken += (to == RECORD_WRONG || to == RECORD_FAILED);
-    /* What A could not do either is no loss. */
+    /* What A could not do either is no loss; what B skips is as good as missing. */
     judgement->missing += pair->kind == COMPARE_MISSING && record_status(pair->a.record) != RECORD_SKIPPED;
+    judgement->missing +=
+        pair->kind == COMPARE_STATUS && record_status(pair->a.record) == RECORD_OK && to == RECORD_SKIPPED;
     if (pair->kind != COMPARE_FIGURES)
         return;
     bool known = !compare_noisy(pair) && !isnan(pair->low);
@@ -209,7 +211,7 @@ static int judge(const struct comparison *comparison, double fail_on)
         judge_pair(&comparison->pairs[i], fail_on, &judgement);
     fprintf(stderr,
             "--fail-on %g: %zu slower by more than that, %zu more within their intervals or their noise; %zu now wrong "
-            "or failed; %zu missing\n",
+            "or failed; %zu missing from B, or skipped there\n",
             fail_on, judgement.slower, judgement.doubtful, judgement.broken, judgement.missing);
     if (judgement.broken > 0)
         return EXIT_WRONG;

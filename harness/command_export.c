@@ -8,6 +8,7 @@
 
 #include "arguments.h"
 #include "commands.h"
+#include "export.h"
 #include "journal.h"
 #include "output.h"
 
@@ -29,6 +30,7 @@ static const char help[] = "Usage: attnbench export [--format FORMAT] [-o OUT] F
                            "that is ok, or a wrong one after it. Its name holds the problem, kernel,\n"
                            "schedule, threads and placement, and is the same from run to run of one\n"
                            "machine; in a file with results of several each name holds its machine too.\n"
+                           "github has no place for points without a time: how many is told.\n"
                            "\n"
                            "Exit codes: 0 ok, 2 usage or bad file, 5 the output could not be written.\n";
 
@@ -101,6 +103,26 @@ static int open_output(const struct export_options *options, FILE **file, struct
     return code;
 }
 
+/* A chart without them looks as if all were well. */
+static void tell_left_out(const char *file, const struct results *results)
+{
+    size_t counts[RECORD_STATUS_COUNT], sum = 0;
+    const char *before = " (";
+    export_github_left_out(results->contexts, results->records, counts);
+    for (int status = 0; status < RECORD_STATUS_COUNT; status++)
+        sum += counts[status];
+    if (sum == 0)
+        return;
+    fprintf(stderr, "%s: %zu point%s without a time left out", file, sum, sum == 1 ? "" : "s");
+    for (int status = 0; status < RECORD_STATUS_COUNT; status++) {
+        if (counts[status] == 0)
+            continue;
+        fprintf(stderr, "%s%zu %s", before, counts[status], record_status_name((enum record_status)status));
+        before = ", ";
+    }
+    fputs(")\n", stderr);
+}
+
 int command_export(int argc, char **argv, struct error *error)
 {
     struct export_options options = {.format = "csv"};
@@ -129,6 +151,8 @@ int command_export(int argc, char **argv, struct error *error)
         if (code && options.out)
             error_prefix(error, code, "-o %.400s", options.out);
     }
+    if (code == 0 && strcmp(options.format, "github") == 0)
+        tell_left_out(options.file, &results);
     results_release(&results);
     return code;
 }

@@ -24,9 +24,10 @@ static const char help_head[] = "Usage: attnbench history [import|list|show|chan
                                 "own anchor: a kernel of one build, known by what its file holds.\n";
 
 static const char help_import[] = "Adds results files of run and files of duet and gate; a point of a run that is\n"
-                                  "there already is not added twice. A file is added whole or not at all, and\n"
-                                  "several may be added at once by several processes. A FILE of - is standard\n"
-                                  "input.\n"
+                                  "there already is not added twice. Several verdicts of one duet on a point\n"
+                                  "(--repeat) become one, weighted by their standard errors. A file is added\n"
+                                  "whole or not at all, and several may be added at once by several processes.\n"
+                                  "A FILE of - is standard input.\n"
                                   "\n"
                                   "  -q, --quiet     only errors and warnings on standard error\n";
 
@@ -45,7 +46,7 @@ static const char help_changes[] = "Tells at which commits series became slower 
                                    "  --fail-on slower|any\n"
                                    "                  slower: exit 3 if the newest change of a series of ratios\n"
                                    "                  made it slower; any: exit 3 if one has a change at all;\n"
-                                   "                  4 if there is no series of ratios\n"
+                                   "                  4 if no series of ratios has the 6 runs it takes\n"
                                    "  --times         --fail-on counts series of times, too: of launches one\n"
                                    "                  after the other, which differ with nothing changed\n";
 
@@ -192,19 +193,30 @@ static int judge_changes(const struct history_rows *series, const struct history
                          const struct history_options *options)
 {
     const bool any = strcmp(options->fail_on, "any") == 0;
-    size_t judged = 0;
-    for (size_t row = 0; row < json_array_size(series->rows); row++)
-        judged += options->times || *history_rows_text(series, row, "anchor");
-    if (judged == 0) {
+    size_t brief;
+    const size_t judged = history_changes_judged(series, options->times, &brief);
+    if (judged == 0)
         fputs("--fail-on: no series of ratios to an anchor (attnbench duet --out); those of times count with --times\n",
               stderr);
+    if (brief > 0)
+        fprintf(stderr, "--fail-on: %zu of %zu series tell nothing: a change takes %d runs\n", brief, judged,
+                HISTORY_CHANGES_RUNS);
+    if (judged == brief)
         return EXIT_INCONCLUSIVE;
-    }
     if (history_changes_failing(changes, any, options->times))
         return EXIT_REGRESSION;
     if (history_changes_failing(changes, any, true))
         fputs("--fail-on: changes of times alone, which count with --times\n", stderr);
     return EXIT_OK;
+}
+
+static void tell_no_change(const struct history_rows *series)
+{
+    size_t brief, all = history_changes_judged(series, true, &brief);
+    fprintf(stderr, "no change in %zu series", all);
+    if (brief > 0)
+        fprintf(stderr, ", of which %zu have fewer than the %d runs that one takes", brief, HISTORY_CHANGES_RUNS);
+    fputc('\n', stderr);
 }
 
 static int run_changes(struct history *history, const struct history_options *options, struct error *error)
@@ -218,7 +230,7 @@ static int run_changes(struct history *history, const struct history_options *op
     if (code == 0 && wants_table(options)) {
         history_print_changes(stdout, &changes, &style);
         if (changes.count == 0)
-            fprintf(stderr, "no change in %zu series\n", json_array_size(series.rows));
+            tell_no_change(&series);
     } else if (code == 0) {
         history_changes_rows(&changes, strcmp(options->format, "csv") != 0, &rows);
         history_rows_write(stdout, options->format, &rows, &style);

@@ -8,6 +8,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "record_text.h"
+
 /* RFC 4180, lines end with a newline: a header, one row a record. Nested objects become columns "noise.quality", arrays
  * are joined with ';', null is empty. Columns: those of the contract in its order and the machine_key of the record's
  * context, then others as they first appear. */
@@ -28,6 +30,8 @@ void export_markdown_text(FILE *file, const char *text);
 /* The input of github-action-benchmark's tool customSmallerIsBetter: an array of {name, unit "ns", value, range,
  * extra}, value the median; points that are ok. */
 void export_github(FILE *file, const json_t *contexts, const json_t *records);
+/* The points that it has no place for, those without a time: how many of each status. */
+void export_github_left_out(const json_t *contexts, const json_t *records, size_t counts[RECORD_STATUS_COUNT]);
 
 /* JUnit's XML: a suite a machine, a case a point: classname the problem, time the median of one call in seconds; wrong
  * and failed are failures, skipped is skipped, each with its reason. */

@@ -9,7 +9,6 @@
 #include "json_util.h"
 #include "record_key.h"
 #include "record_name.h"
-#include "record_text.h"
 
 /* Half the 95 % interval, as the chart's tooltip shows it; NULL where there is none. */
 static json_t *range_of(const json_t *record)
@@ -29,6 +28,21 @@ static json_t *extra_of(const json_t *record)
                         json_get_string(record, "point_id", "?"));
 }
 
+static bool has_time(const json_t *record)
+{
+    return record_status(record) == RECORD_OK && isfinite(json_get_number(record, "median_ns", NAN));
+}
+
+void export_github_left_out(const json_t *contexts, const json_t *records, size_t counts[RECORD_STATUS_COUNT])
+{
+    json_t *latest = record_latest(contexts, records), *record;
+    size_t index;
+    for (int status = 0; status < RECORD_STATUS_COUNT; status++)
+        counts[status] = 0;
+    json_array_foreach(latest, index, record) counts[record_status(record)] += !has_time(record);
+    json_decref(latest);
+}
+
 void export_github(FILE *file, const json_t *contexts, const json_t *records)
 {
     json_t *latest = record_latest(contexts, records), *names = record_names(contexts, latest);
@@ -36,11 +50,10 @@ void export_github(FILE *file, const json_t *contexts, const json_t *records)
     size_t index;
     json_array_foreach(latest, index, record)
     {
-        double median = json_get_number(record, "median_ns", NAN);
-        if (record_status(record) != RECORD_OK || !isfinite(median))
+        if (!has_time(record))
             continue;
         json_t *entry = json_pack("{s:O,s:s,s:f,s:o}", "name", json_array_get(names, index), "unit", "ns", "value",
-                                  median, "extra", extra_of(record));
+                                  json_get_number(record, "median_ns", NAN), "extra", extra_of(record));
         json_t *range = range_of(record);
         if (range)
             json_object_set_new(entry, "range", range);

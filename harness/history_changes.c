@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "change_points.h"
 #include "json_util.h"
 
 /* Points of unknown error get the largest that is known: they weigh least. Where none is known all weigh the same, and
@@ -92,11 +91,16 @@ static int by_time(const void *left, const void *right)
                           json_string_value(json_object_get(b->series, "series")));
 }
 
-/* Of an unknown commit all that is known is the run. */
+/* Whether the commit tells what was built: it is known, and nothing was changed that it does not hold. */
+static bool tells_build(const char *commit)
+{
+    return strcmp(commit, "?") != 0 && commit[strlen(commit) - 1] != '+';
+}
+
+/* Of any other build all that is known is the run. */
 static bool same_alert(const struct history_change *a, const struct history_change *b)
 {
-    bool known = strcmp(a->commit, "?") != 0;
-    return known ? strcmp(a->commit, b->commit) == 0 : strcmp(a->run_id, b->run_id) == 0;
+    return tells_build(a->commit) ? strcmp(a->commit, b->commit) == 0 : strcmp(a->run_id, b->run_id) == 0;
 }
 
 /* Stable: each change moves up behind the last earlier one of its alert, so alerts stand in the order of their first.
@@ -141,7 +145,20 @@ bool history_change_sequential(const struct history_change *change)
 
 bool history_change_same_commit(const struct history_change *change)
 {
-    return strcmp(change->commit, "?") != 0 && strcmp(change->commit, change->previous) == 0;
+    return tells_build(change->commit) && strcmp(change->commit, change->previous) == 0;
+}
+
+size_t history_changes_judged(const struct history_rows *series, bool times, size_t *brief)
+{
+    size_t judged = 0;
+    *brief = 0;
+    for (size_t row = 0; row < json_array_size(series->rows); row++) {
+        if (!times && !*history_rows_text(series, row, "anchor"))
+            continue;
+        judged++;
+        *brief += history_rows_number(series, row, "points") < HISTORY_CHANGES_RUNS;
+    }
+    return judged;
 }
 
 bool history_changes_failing(const struct history_changes *changes, bool any, bool times)

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "change_points.h"
 #include "history_series.h"
 
 /* One change of one series. */
@@ -32,15 +33,21 @@ int history_changes_add(struct history_changes *changes, const struct history_ro
                         const struct history_rows *points, struct error *error);
 /* Brings them into order, after the last was added. */
 void history_changes_sort(struct history_changes *changes);
-/* How many of those from `first` on belong to one alert: the same commit. */
+/* How many of those from `first` on belong to one alert: the same commit, or the same run where a commit does not tell
+ * what was built. */
 size_t history_changes_alert(const struct history_changes *changes, size_t first);
 void history_changes_release(struct history_changes *changes);
 
 /* Whether a change is one of times: launches one after the other, which differ with nothing changed (compare.h). A
  * ratio to an anchor was measured interleaved with it. */
 bool history_change_sequential(const struct history_change *change);
-/* Whether the commit is known and stands on both sides of the change. */
+/* Whether one commit, known and built without changes of its own, stands on both sides of the change. */
 bool history_change_same_commit(const struct history_change *change);
+
+/* How many of the rows of history_list --fail-on judges: those of ratios, with times all. *brief: those of them with
+ * fewer than HISTORY_CHANGES_RUNS runs, which can have no change. */
+size_t history_changes_judged(const struct history_rows *series, bool times, size_t *brief);
+enum { HISTORY_CHANGES_RUNS = 2 * CHANGE_POINTS_SHORTEST };
 
 /* Whether a series' newest change is one that made it slower (or, any: any change at all). Series of times count only
  * if times says so. */

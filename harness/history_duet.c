@@ -8,11 +8,12 @@
 #include <string.h>
 
 #include "history_import.h"
+#include "history_repeats.h"
 #include "history_writer.h"
 #include "intern.h"
 #include "json_util.h"
 
-enum { WHERE = 600 };
+enum { WHERE = 600, REPEAT_NAME = 600 };
 
 struct ratios_writer {
     struct history_writer common;
@@ -136,26 +137,23 @@ static const char *anchor_of(const json_t *duet, const json_t *entry)
     return digest ? intern_format("%s@%s", colon ? colon + 1 : label, digest) : label;
 }
 
-static int write_ratio(struct ratios_writer *writer, const json_t *duet, const json_t *entry, struct error *error)
+/* One point of one series, of all that was told of it within the run. */
+static int write_ratio(struct ratios_writer *writer, int64_t series, const char *current, const json_t *repeats,
+                       struct error *error)
 {
-    double ratio = json_get_number(entry, "log_ratio", NAN), spread = json_get_number(entry, "se", NAN);
-    int64_t series, processes = json_get_int(entry, "processes", -1);
+    struct history_ratio pooled;
     bool added;
-    json_t *point = series_point(duet, entry);
-    int code = history_write_series(&writer->common, context_of(duet), point, anchor_of(duet, entry), &series, error);
-    json_decref(point);
-    if (code)
-        return code;
+    history_pool_repeats(repeats, &pooled);
     sqlite3_bind_int64(writer->insert, 1, writer->run);
     sqlite3_bind_int64(writer->insert, 2, series);
-    history_bind_text(writer->insert, 3, side_of(duet, entry, "b"));
-    history_bind_number(writer->insert, 4, ratio);
-    history_bind_number(writer->insert, 5, spread > 0 ? spread : NAN);
-    history_bind_number(writer->insert, 6, processes >= 0 ? (double)processes : NAN);
-    history_bind_text(writer->insert, 7, json_get_string(entry, "verdict", NULL));
-    code = history_run(writer->common.history, writer->insert, &added, error);
+    history_bind_text(writer->insert, 3, current);
+    history_bind_number(writer->insert, 4, pooled.log_ratio);
+    history_bind_number(writer->insert, 5, pooled.standard_error);
+    history_bind_number(writer->insert, 6, pooled.processes >= 0 ? (double)pooled.processes : NAN);
+    history_bind_text(writer->insert, 7, pooled.verdict);
+    int code = history_run(writer->common.history, writer->insert, &added, error);
     if (code == 0 && !added)
-        return note_present(writer, ratio, series, error);
+        return note_present(writer, pooled.log_ratio, series, error);
     writer->imported->added += added;
     return code;
 }
@@ -168,16 +166,66 @@ static bool has_ratio(const json_t *entry)
            json_is_number(json_object_get(entry, "log_ratio"));
 }
 
+/* Whether the line of a gate's suspect was provisional, and a later one of the same point stands in its place (gate.h):
+ * also one that went wrong, whose kernel has no ratio. */
+static bool is_superseded(const json_t *points, size_t index)
+{
+    static const char *const same[] = {"point_id", "a", "b"};
+    const json_t *entry = json_array_get(points, index);
+    if (!json_is_true(json_object_get(entry, "provisional")))
+        return false;
+    for (size_t later = index + 1; later < json_array_size(points); later++) {
+        const json_t *other = json_array_get(points, later);
+        size_t equal = 0;
+        for (size_t f = 0; f < sizeof same / sizeof *same; f++)
+            equal += json_equal(json_object_get(entry, same[f]), json_object_get(other, same[f])) != 0;
+        if (equal == sizeof same / sizeof *same)
+            return true;
+    }
+    return false;
+}
+
+/* Puts the entry beside those of its series that held the same kernel against the anchor. Of another library's kernel
+ * the first figure is kept, as of another file's. */
+static int add_repeat(struct ratios_writer *writer, const json_t *duet, json_t *entry, json_t *points,
+                      struct error *error)
+{
+    const char *current = side_of(duet, entry, "b");
+    char name[REPEAT_NAME];
+    int64_t series;
+    json_t *point = series_point(duet, entry);
+    int code = history_write_series(&writer->common, context_of(duet), point, anchor_of(duet, entry), &series, error);
+    json_decref(point);
+    if (code)
+        return code;
+    snprintf(name, sizeof name, "%lld %.500s", (long long)series, current ? current : "");
+    json_t *known = json_object_get(points, name);
+    if (!known) {
+        known = json_pack("{s:I,s:s?,s:[]}", "series", (json_int_t)series, "current", current, "repeats");
+        json_object_set_new_nocheck(points, name, known); /* a cut name may end within a character */
+    }
+    json_array_append(json_object_get(known, "repeats"), entry);
+    return 0;
+}
+
 static int write_duet(struct ratios_writer *writer, const json_t *duet, const char *name, struct error *error)
 {
     size_t index;
-    json_t *entry;
+    json_t *entry, *points = json_object(), *told = json_object_get(duet, "points");
+    const char *key;
     int code = history_write_run(&writer->common, context_of(duet), name, &writer->run, error);
-    json_array_foreach(json_object_get(duet, "points"), index, entry)
+    json_array_foreach(told, index, entry)
     {
-        if (code == 0 && has_ratio(entry))
-            code = write_ratio(writer, duet, entry, error);
+        if (code == 0 && has_ratio(entry) && !is_superseded(told, index))
+            code = add_repeat(writer, duet, entry, points, error);
     }
+    json_object_foreach(points, key, entry)
+    {
+        if (code == 0)
+            code = write_ratio(writer, json_get_int(entry, "series", 0), json_get_string(entry, "current", NULL),
+                               json_object_get(entry, "repeats"), error);
+    }
+    json_decref(points);
     return code;
 }
 

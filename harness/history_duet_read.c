@@ -51,17 +51,28 @@ static int refuse_json(const char *name, int number, json_error_t *broken, struc
     return error_usage(error, "%.600s:%d: not JSON: %s", name, number, broken->text);
 }
 
+/* What a line that is no context must be: only a document may leave its schema out. */
+static int check_record(const json_t *duets, const json_t *object, const char *name, int number, struct error *error)
+{
+    if (!json_get_string(object, "schema", NULL))
+        return error_usage(error, "%.600s:%d: a line without \"schema\"", name, number);
+    int code = check_schema(object, name, number, error);
+    if (code == 0 && json_array_size(duets) == 0)
+        code = error_usage(error, "%.600s:%d: a record before its context", name, number);
+    return code;
+}
+
 /* Adds one line: a context begins a document, a record joins the last. Steals object. */
 static int add_line(json_t *duets, json_t *object, const char *name, int number, struct error *error)
 {
     bool is_context = strcmp(json_get_string(object, "schema", ""), CONTEXT_SCHEMA) == 0;
-    int code = is_context ? 0 : check_schema(object, name, number, error);
+    int code = is_context ? 0 : check_record(duets, object, name, number, error);
     json_object_set_new(object, HISTORY_LINE, json_integer(number));
     if (code)
         json_decref(object);
     else if (is_context)
         json_array_append_new(duets, json_pack("{s:o, s:[]}", "context", object, "points"));
-    else /* the first line is a context, so there is a document */
+    else
         json_array_append_new(json_object_get(json_array_get(duets, json_array_size(duets) - 1), "points"), object);
     return code;
 }
@@ -87,6 +98,7 @@ static int read_lines(const char *text, size_t size, const char *name, json_t *d
     return 0;
 }
 
+/* Whether the second line is a record of a duet: a document has its brackets there, or nothing. */
 static bool is_lines(const char *text, size_t size)
 {
     struct line line = {0};
@@ -107,14 +119,15 @@ int history_read_duets(const char *text, size_t size, const char *name, json_t *
     *duets = NULL;
     if (!first && memmem(text, size, family, strlen(family)))
         return refuse_json(name, broken.line, &broken, error);
-    if (is_duet_schema(first) || json_object_get(first, "points")) {
+    const bool has_points = json_object_get(first, "points"), lines = first && !has_points && is_lines(text, size);
+    if (!lines && (has_points || is_duet_schema(first))) {
         code = check_schema(first, name, 1, error);
         for (size_t i = (size_t)broken.position; code == 0 && i < size; i++) {
             if (!memchr(" \t\r\n", text[i], 4))
                 code = error_usage(error, "%.600s: text after the end of the document", name);
         }
         *duets = json_pack("[O]", first);
-    } else if (first && is_lines(text, size)) {
+    } else if (lines) {
         *duets = json_array();
         code = read_lines(text, size, name, *duets, torn, error);
     }

@@ -25,14 +25,16 @@ struct history_imported {
 int history_import(struct history *history, const char *path, struct history_imported *imported, struct error *error);
 
 /* The two kinds of file: each is read and checked whole, then written within one transaction, so that the write lock is
- * held for no longer than that takes. name stands in errors. */
+ * held for no longer than that takes. name stands in errors. Several verdicts of a run on one thing (duet --repeat) are
+ * one point: history_repeats.h. */
 int history_import_journal(struct history *history, FILE *file, const char *name, struct history_imported *imported,
                            struct error *error);
 int history_import_duets(struct history *history, const json_t *duets, const char *name,
                          struct history_imported *imported, struct error *error);
 
 /* Files of duets as an array of documents {"context", "points"}; a document may have the context's fields in itself
- * instead. *duets NULL: text is none, and the journal's reader tells what is wrong if it is none either. */
+ * instead. Of lines each has a schema, and a context stands above all records. *duets NULL: text is none, and the
+ * journal's reader tells what is wrong if it is none either. */
 int history_read_duets(const char *text, size_t size, const char *name, json_t **duets, bool *torn,
                        struct error *error);
 /* Where a line stood in its file: our own field of what was read from lines. */

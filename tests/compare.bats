@@ -234,9 +234,6 @@ if r and n == 3: r['status'], r['reason'] = '$status', 'so'"
     compare b.jsonl b.jsonl --fail-on 5
     expect_status 0
   done
-  two "if r and n == 3: r['status'], r['reason'] = 'skipped', 'so'"
-  compare a.jsonl b.jsonl --fail-on 5
-  expect_status 0
 }
 
 @test "--fail-on: 1 for a new point that is wrong or failed, 4 for a missing one" {
@@ -262,6 +259,24 @@ if r and n == 3: drop()'
   edit a.jsonl skipped.jsonl 'if r and n == 3: r["status"], r["reason"] = "skipped", "so"'
   compare skipped.jsonl b.jsonl --fail-on 5
   expect_status 0
+}
+
+@test "--fail-on: 4 for a point that was ok and is skipped, which is as good as missing" {
+  two "if r and n == 3: r['status'], r['reason'] = 'skipped', 'so'"
+  compare a.jsonl b.jsonl --fail-on 5
+  expect_status 4
+  [[ $err == *"0 now wrong or failed; 1 missing from B, or skipped there"* ]] || tell "the counts expected"
+  compare b.jsonl b.jsonl --fail-on 5
+  expect_status 0
+  compare b.jsonl a.jsonl --fail-on 5
+  expect_status 0
+  # What was wrong is no loss; wrong elsewhere, or slower, is known all the same.
+  edit a.jsonl wrong.jsonl "if r and n == 3: r['status'], r['reason'] = 'wrong', 'so'"
+  compare wrong.jsonl b.jsonl --fail-on 5
+  expect_status 0
+  edit b.jsonl slower.jsonl 'r and n == 2 and scale(r, 1.5)'
+  compare a.jsonl slower.jsonl --fail-on 5
+  expect_status 3
 }
 
 @test "one of the files may be standard input" {

@@ -31,17 +31,17 @@ if r and n > 4:
 if r and n == 1: r["noise"]["wall_over_cpu"] = 1.25'
 }
 
-export_as() { # FORMAT FILE
+export_as() { # FORMAT FILE [STDERR]
   attempt "$ATTNBENCH" export "$2" --format "$1"
   expect_status 0
-  [ -z "$err" ] || tell "nothing on stderr expected"
+  [ "$err" = "${3:-}" ] || tell "on stderr '${3:-}' expected"
 }
 
 # The fields that github-action-benchmark's README and its extract.ts give to customSmallerIsBetter: name and unit
 # strings, value a number, range and extra optional strings.
 @test "github: an array of entries with name, unit, value, range and extra" {
   mixed
-  export_as github mixed.jsonl
+  export_as github mixed.jsonl "mixed.jsonl: 3 points without a time left out (1 skipped, 1 wrong, 1 failed)"
   python - <<'PY'
 import json
 

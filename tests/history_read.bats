@@ -205,6 +205,39 @@ PY
   expect_out "000000000005" "1 series: 1 slower" "the same commit stands before it"
 }
 
+@test "a step between builds with changes that no commit holds is none of the machine" {
+  local run files=()
+  for ((run = 1; run <= 16; run++)); do
+    data journal "$run" points=1 commit=5 "scale=$((run > 8 ? 13 : 10))" |
+      sed 's/"build_dirty": false/"build_dirty": true/' >"$run.jsonl"
+    files+=("$run.jsonl")
+  done
+  history import -q "${files[@]}"
+  expect_status 0
+  history changes
+  expect_out "000000000005+" "1 series: 1 slower" ", after 000000000005+)"
+  [[ $out != *"same commit"* ]] || tell "nobody knows what was built"
+}
+
+@test "--fail-on: 4 while no series has the runs that a change takes; how many have not is told" {
+  import_runs duet 1 1 points=3
+  history changes --fail-on slower
+  expect_status 4
+  [[ $err == *"no change in 3 series, of which 3 have fewer than the 6 runs"* ]] || tell "three series expected"
+  [[ $err == *"--fail-on: 3 of 3 series tell nothing: a change takes 6 runs"* ]] || tell "three series expected"
+  import_runs duet 2 5 points=3
+  history changes --fail-on any --times
+  expect_status 4
+  import_runs duet 6 6 points=1
+  history changes --fail-on slower -o json
+  expect_status 0
+  [ "$err" = "--fail-on: 2 of 3 series tell nothing: a change takes 6 runs" ] || tell "one series could tell"
+  # Times that are many enough are no ratios.
+  import_runs journal 1 8 points=2 prefix=times
+  history changes --kernel tiled --fail-on slower
+  expect_status 4
+}
+
 @test "a step between machines, or of one run or two, is none; the third shows where it began" {
   import_runs journal 1 8
   import_runs journal 9 16 scale=2 machine=machine-b prefix=other
