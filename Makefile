@@ -116,11 +116,11 @@ static const struct attn_kernel *const table[] = {\n$(foreach n,$(1),    &attn_k
 __attribute__((visibility("default"))) attn_kernels_function attn_kernels;\n\
 const struct attn_kernel *const *attn_kernels(uint32_t *abi)\n{\n    *abi = ATTN_ABI;\n    return table;\n}\n
 
-# A change of compiler or flags rebuilds everything.
+# A change of compiler, its version included, or of flags rebuilds everything: objects of two compilers are no build.
 $(BUILD)/gen/flags: FORCE
 	@pkg-config --exists $(LIBRARIES) 2>/dev/null || \
 	    { echo "pkg-config, or one of $(LIBRARIES), is missing: run 'make setup', or install them" >&2; exit 1; }
-	@$(call write_if_changed,$@,$(CC) $(COMMON_FLAGS) $(LIKWID_CFLAGS)\n)
+	@$(call write_if_changed,$@,$(CC) $(compiler_version) $(COMMON_FLAGS) $(LIKWID_CFLAGS)\n)
 
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/gen/flags
 	$(CC) $(COMMON_FLAGS) $(part_flags) -I. -MMD -MP -c -o $@ $<

@@ -57,6 +57,24 @@ fresh_copy() {
   expect_out harness/main.o kernels/scalar/naive.o
 }
 
+@test "another version of the compiler rebuilds what the one before it built" {
+  mkdir bin
+  # shellcheck disable=SC2016 # the script made expands it
+  printf '#!/bin/sh\n[ "$1" = --version ] && exec cat %s\nexec gcc "$@"\n' "$work/version" >bin/gcc-here
+  chmod +x bin/gcc-here
+  cd "$root"
+  local object=$work/b/obj/harness/error.o
+  compile() { attempt make CC="$work/bin/gcc-here" BUILD="$work/b" "$object" && expect_status 0; }
+  echo "gcc (it's here) 12.1" >"$work/version"
+  compile
+  expect_out "-o $object"
+  compile
+  [[ $out != *"-o $object"* ]] || tell "nothing should be compiled"
+  echo "gcc (it's here) 12.2" >"$work/version"
+  compile
+  expect_out "-o $object"
+}
+
 @test "clang builds it without a warning" {
   command -v clang >/dev/null || skip "clang is not here"
   printf '#include <omp.h>\nint main(void) { return 0; }\n' | clang -fopenmp -x c -o "$work/probe" - 2>/dev/null ||

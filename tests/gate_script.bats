@@ -50,15 +50,20 @@ MAKE
 
 tidy() { # nothing is left behind: no worktree, no change in tree or index
   [ "$(git worktree list | wc -l)" = 1 ]
-  [ -z "$(ls -d build/gate-base/run.* 2>/dev/null)" ]
+  [ -z "$(ls -d build/gate-base/run-* build/gate-base/tree 2>/dev/null)" ]
   [ "$(git status --porcelain)" = "$1" ]
 }
 
 @test "a slower tree is exit 3; the base is built once, by its own Makefile, and leaves no worktree" {
   repository
-  mkdir -p build/gate-base/run.killed
-  git worktree add -q --detach build/gate-base/run.killed/tree base # as one that was killed leaves it
+  mkdir -p build/gate-base/run-killed build/gate-base/run-measuring
+  touch build/gate-base/run-killed/libattnkernels.so
+  git worktree add -q --lock --detach build/gate-base/tree base # as one that was killed leaves it
+  exec 7<build/gate-base/run-measuring
+  flock 7
   attempt scripts/gate base --tau 20%
+  rmdir build/gate-base/run-measuring # is another's, who still measures
+  exec 7<&-
   expect_status 3
   expect_out "regression: 1 regression" changed
   [[ $err == *"gate: building base ("*"journal: results/local/gate-"* ]] || tell "what it did is told"
@@ -133,6 +138,96 @@ tidy() { # nothing is left behind: no worktree, no change in tree or index
   tidy ""
 }
 
+@test "a base that is built anew is the same file, with all that debugging information tells: a history goes on" {
+  repository
+  export EXTRA_CFLAGS=-g
+  attempt scripts/gate base --tau 20% --max-time 0.01s
+  expect_status 4
+  sha256sum build/gate-base/*/libattnkernels.so >"$work/before"
+  rm -r build/gate-base
+  attempt scripts/gate base --tau 20% --max-time 0.01s
+  expect_status 4
+  sha256sum -c "$work/before"
+}
+
+waiting() { # commit waits: its Makefile says that the kernels are being built, and waits for the file $GO
+  export GO=$work/go
+  git checkout -q -b waits base
+  # shellcheck disable=SC2016 # make expands it
+  sed -i '/^kernels:/a\\ttouch $(GO).begun; until [ -e $(GO) ]; do sleep 0.05; done' Makefile
+  git commit -qam waits
+  git checkout -q change
+}
+
+ended() { # PID: of a child of ours, within half a minute
+  local i
+  for ((i = 0; i < 300; i++)); do
+    kill -0 "$1" 2>/dev/null || return 0
+    sleep 0.1
+  done
+  touch "$GO"
+  echo "$1 runs on"
+  return 1
+}
+
+@test "a signal to the script alone ends what is built, and leaves nothing" {
+  repository
+  waiting
+  scripts/gate waits --tau 20% >"$work/out" 2>&1 3>&- &
+  local gate=$! code=0
+  until [ -e "$GO.begun" ]; do sleep 0.1; done
+  kill "$gate"
+  ended "$gate"
+  wait "$gate" || code=$?
+  [ "$code" = 130 ]
+  flock -w 30 build/gate-base/lock true
+  tidy ""
+}
+
+@test "a signal to the script alone ends the measuring, with what is known by then; another's worktree stays" {
+  repository
+  waiting
+  ATTNBENCH_DUET_SECONDS=2s scripts/gate base --tau 20% --out "$work/j.jsonl" >"$work/out" 2>"$work/err" 3>&- &
+  local gate=$! code=0 program
+  until [ -s "$work/j.jsonl" ] && program=$(pgrep -P "$gate" attnbench) && pgrep -P "$program" >/dev/null; do
+    sleep 0.1
+  done
+  scripts/gate waits --tau 20% --max-time 0.01s >"$work/second" 2>&1 3>&- &
+  local second=$!
+  until [ -e "$GO.begun" ]; do sleep 0.1; done
+  kill "$gate"
+  ended "$gate"
+  wait "$gate" || code=$?
+  [ "$code" = 130 ]
+  grep -q interrupted "$work/out"
+  if kill -0 "$program" 2>/dev/null; then return 1; fi
+  [ -e build/gate-base/tree/Makefile ]
+  touch "$GO"
+  code=0
+  wait "$second" || code=$?
+  [ "$code" = 4 ] || { cat "$work/second"; return 1; }
+  tidy ""
+}
+
+@test "files that flags name are those of the folder where it is called" {
+  repository
+  mkdir elsewhere
+  cp configs/ci.yaml elsewhere/mine.yaml
+  cd elsewhere
+  attempt ../scripts/gate base --config mine.yaml --tau 20% --max-time 0.01s --out here.jsonl --json here.json
+  expect_status 4
+  [ -s here.jsonl ] && [ -s here.json ] || tell "two files expected here"
+  attempt ../scripts/gate base --config ci --tau 20% --max-time 0.01s
+  expect_status 4
+  [[ $err == *"journal: ../results/local/gate-"* ]] || tell "the journal is the repository's"
+  [ -s "../results/local/${err##*results/local/}" ] || tell "and stands there"
+  cd "$work/repo"
+  rm -r elsewhere
+  tidy ""
+  attempt scripts/gate --help
+  expect_out "where this is called from" "130 interrupted"
+}
+
 # The commands of a job as its service would run them.
 commands_of() { # FILE PYTHON: an expression for a list of commands of the document d
   python3 -c 'import sys, yaml; d = yaml.safe_load(open(sys.argv[1])); print("\n".join(eval(sys.argv[2])))' "$1" "$2"
@@ -173,4 +268,26 @@ fetched() { # DEPTH: a shallow clone as a service makes it, its change slower th
   commands_of scripts/ci/gitlab.yml '(lambda a: a["paths"] + [a["reports"]["junit"]])(d["attnbench-gate"]["artifacts"])' |
     grep . | while read -r file; do [ -s "$file" ] || exit 1; done
   [ "$(commands_of scripts/ci/gitlab.yml '[str(d["attnbench-gate"]["allow_failure"]["exit_codes"])]')" = "[4]" ]
+}
+
+@test "the job for GitLab CI holds merged results against the target branch, not against where the branch began" {
+  fetched 1
+  commands_of scripts/ci/gitlab.yml 'd["attnbench-gate"]["before_script"] + d["attnbench-gate"]["script"]' >job
+  sed -i 's/--config ci/--config ci --tau 20% --max-time 0.01s/' job
+  target=$(git rev-parse HEAD)
+  CI_MERGE_REQUEST_DIFF_BASE_SHA=$base CI_MERGE_REQUEST_TARGET_BRANCH_SHA=$target attempt bash -e job
+  expect_status 4
+  [[ $err == *"gate: building $target ("* ]] || tell "the target branch expected"
+}
+
+@test "the job for GitLab CI installs what is missing where git alone is there" {
+  python3 -c 'import yaml' 2>/dev/null || skip "python3 has no yaml module: the CI files were not read"
+  commands_of "$root/scripts/ci/gitlab.yml" '[d["attnbench-gate"]["before_script"][0]]' >first
+  mkdir bin
+  ln -s "$(command -v git)" bin/git
+  # shellcheck disable=SC2016 # the script made expands it
+  printf '#!/bin/sh\necho "$@" >>asked\n' >bin/apt-get
+  chmod +x bin/apt-get
+  PATH=$work/bin "$BASH" -e first
+  grep -q 'install .*make' asked
 }
