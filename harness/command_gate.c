@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "foreign.h"
 #include "gate_report.h"
 #include "gate_run.h"
 #include "intern.h"
@@ -32,7 +33,7 @@ static int check_sides(struct options *options, struct error *error)
     if (left_out)
         options->sides[1] = library_beside_program();
     for (int s = 0; s < 2; s++)
-        if (!strstr(options->sides[s], ".so"))
+        if (!foreign_library_suffix(options->sides[s]))
             return error_usage(error, "%s is not FILE.so (make kernels builds one)", quoted(options->sides[s], shown));
     if (left_out && access(options->sides[1], R_OK) < 0)
         return error_usage(error, "%s: %s: NEW was left out (make kernels builds it)", options->sides[1],
@@ -61,8 +62,10 @@ static json_t *document(const struct duet_session *session, const struct gate_re
         report->interrupted ? EXIT_INTERRUPTED : (int)report->result->exit_code, "spent_s", report->spent_s,
         "max_time_s", report->max_time_s > 0 ? json_real(report->max_time_s) : json_null(), "processes",
         (json_int_t)report->processes, "planned", (json_int_t)report->planned);
-    if (session->pairs.left_out)
-        json_object_set_new(gate, "only_in_new", json_string(session->pairs.left_out));
+    static const char *const only_in[DUET_SIDES] = {"only_in_base", "only_in_new"};
+    for (int s = 0; s < DUET_SIDES; s++)
+        if (session->pairs.only_in[s])
+            json_object_set_new(gate, only_in[s], json_string(session->pairs.only_in[s]));
     json_object_set_new(whole, "gate", gate);
     return whole;
 }
@@ -75,7 +78,13 @@ static void put_document(FILE *file, const struct duet_session *session, const s
     json_decref(whole);
 }
 
-enum form { FORM_JSON, FORM_MARKDOWN, FORM_JUNIT };
+enum form { FORM_JSON, FORM_MARKDOWN, FORM_JUNIT, FORMS };
+
+/* NULL: not asked for. */
+static const char *path_of(const struct options *options, enum form form)
+{
+    return form == FORM_JSON ? options->json : form == FORM_MARKDOWN ? options->markdown : options->junit;
+}
 
 static int write_file(const char *path, enum form form, const struct duet_session *session,
                       const struct gate_report *report, struct error *error)
@@ -95,7 +104,7 @@ static int write_file(const char *path, enum form form, const struct duet_sessio
     return whole_file_commit(&file, error);
 }
 
-/* The job's summary, to which each step of a job adds. */
+/* The job's summary, to which each step of a job adds. report NULL: nothing, to see whether that works. */
 static int append_summary(const struct gate_report *report, struct error *error)
 {
     const char *path = getenv("GITHUB_STEP_SUMMARY");
@@ -103,7 +112,7 @@ static int append_summary(const struct gate_report *report, struct error *error)
         return 0;
     FILE *file = fopen(path, "ae");
     int rc = 0;
-    if (file)
+    if (file && report)
         gate_markdown_print(file, report);
     if (!file || fclose(file) != 0) {
         rc = error_system(error, errno, "$GITHUB_STEP_SUMMARY: %s", path);
@@ -112,6 +121,28 @@ static int append_summary(const struct gate_report *report, struct error *error)
     return rc;
 }
 
+/* What is written only at the end should not fail only then. */
+static int check_outputs(const struct options *options, struct error *error)
+{
+    int rc = 0;
+    for (int form = 0; form < FORMS && rc == 0; form++) {
+        const char *path = path_of(options, (enum form)form);
+        rc = path ? whole_file_check(path, error) : 0;
+    }
+    return rc == 0 ? append_summary(NULL, error) : rc;
+}
+
+/* Of two outcomes the first that is an error; *error is to be that one's, and told is next's. */
+static int first_error(int rc, int next, const struct error *told, struct error *error)
+{
+    if (rc < 0)
+        return rc;
+    if (next < 0)
+        *error = *told;
+    return next;
+}
+
+/* Everywhere: who can't be told must not keep others from being told. */
 static int show(const struct duet_session *session, const struct gate_report *report, struct error *error)
 {
     const struct options *options = &session->options;
@@ -125,14 +156,13 @@ static int show(const struct duet_session *session, const struct gate_report *re
         gate_table_print(stdout, report, &style);
     if (actions && strcmp(actions, "true") == 0) /* which reads them from either stream */
         gate_annotations_print(json ? stderr : stdout, report);
+    struct error told;
     int rc = output_flush(stdout, "verdicts", error);
-    if (rc == 0)
-        rc = write_file(options->json, FORM_JSON, session, report, error);
-    if (rc == 0)
-        rc = write_file(options->markdown, FORM_MARKDOWN, session, report, error);
-    if (rc == 0)
-        rc = write_file(options->junit, FORM_JUNIT, session, report, error);
-    return rc == 0 ? append_summary(report, error) : rc;
+    for (int form = 0; form < FORMS; form++) {
+        const char *path = path_of(options, (enum form)form);
+        rc = first_error(rc, write_file(path, (enum form)form, session, report, &told), &told, error);
+    }
+    return first_error(rc, append_summary(report, &told), &told, error);
 }
 
 /* What slowdowns matter to the points that were to be judged. */
@@ -170,8 +200,11 @@ static int run(struct duet_session *session, struct error *error)
         .interrupted = duet_session_interrupted(),
     };
     range_of_tau(session, &report.tau_least, &report.tau_most);
-    if (rc == 0)
-        rc = show(session, &report, error);
+    if (rc == 0) {
+        struct error told;
+        rc = first_error(0, gate.unwritten, &gate.write_error, error);
+        rc = first_error(rc, show(session, &report, &told), &told, error);
+    }
     if (rc == 0)
         rc = report.interrupted ? EXIT_INTERRUPTED : (int)gate.result.exit_code;
     json_decref(ordered);
@@ -186,11 +219,15 @@ int command_gate(int argc, char **argv, struct error *error)
     int rc = duet_session_parse("gate", argc, argv, &session, &done, error);
     if (rc == 0 && !done)
         rc = check_sides(&session.options, error);
+    if (rc == 0 && !done)
+        rc = check_outputs(&session.options, error);
     if (rc == 0 && !done) {
         rc = duet_session_begin(argc, argv, &session, error);
         if (rc < 0 && error->exit_code == EXIT_INCONCLUSIVE)
             error_prefix(error, rc, "not comparable");
     }
+    if (rc == 0 && !done) /* once more, as one may be the journal that is now being written to */
+        rc = check_outputs(&session.options, error);
     if (rc == 0 && !done)
         rc = run(&session, error);
     duet_session_end(&session);

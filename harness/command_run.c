@@ -91,13 +91,7 @@ static const char *late_reason(const struct run *run, const struct point *points
     work_count(&points->spec, &work);
     if (work.pairs_useful == 0 && points->spec.rule != ATTN_MATMUL)
         return "no query may see any key: nothing to measure";
-    double available = (double)environment_memory_available();
-    double needed = group_bytes(run, points, count), allowed = run->effort->memory_limit;
-    if (allowed > 0 && needed > allowed)
-        return intern_format("needs %.2f GB of memory, --memory-limit allows %.2f GB", needed / 1e9, allowed / 1e9);
-    if (available > 0 && needed > available)
-        return intern_format("needs %.2f GB of memory, %.2f GB are available", needed / 1e9, available / 1e9);
-    return NULL;
+    return environment_memory_refusal(group_bytes(run, points, count), run->effort->memory_limit);
 }
 
 static int record_skip(struct run *run, const struct point *point, const char *reason, struct error *error)

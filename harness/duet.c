@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "fill.h"
 #include "intern.h"
 #include "json_util.h"
 #include "values.h"
@@ -50,18 +51,31 @@ void duet_run_release(struct duet_run *run)
         crew_release(&run->crew);
 }
 
-static json_t *side_json(const struct duet_pair *pair, enum duet_side side)
+void duet_order(uint64_t seed, uint64_t process, enum duet_side *loaded, enum duet_side *opened)
 {
-    return json_pack("{s:s,s:s?}", "kernel", pair->side[side].kernel, "library", pair->side[side].library);
+    const uint64_t pair = process / 2, two_pairs = process / 4;
+    const uint64_t one_first = (process ^ fill_bits(seed, 2, FILL_K, pair)) & 1;
+    const uint64_t other_first = (one_first ^ pair ^ fill_bits(seed, 2, FILL_V, two_pairs)) & 1;
+    *loaded = (enum duet_side)one_first;
+    *opened = (enum duet_side)other_first;
 }
 
-static json_t *duet_request(struct duet_run *run, const struct duet_pair *pair)
+static json_t *side_json(const struct duet_pair *pair, enum duet_side side)
+{
+    return json_pack("{s:s,s:s?,s:s}", "kernel", pair->side[side].kernel, "library", pair->side[side].library, "label",
+                     pair->side[side].label);
+}
+
+static json_t *duet_request(struct duet_run *run, const struct duet_pair *pair, size_t process)
 {
     const struct point *point = pair->point;
     const uint64_t seed = run->seed + PROCESS_STRIDE * ++run->processes;
-    return json_pack("{s:s,s:o,s:s,s:s,s:[o,o],s:f,s:f,s:I}", "op", "duet", "spec", spec_to_json(&point->spec), "cache",
-                     cache_name(point->cache), "schedule", point->schedule_requested, "sides", side_json(pair, DUET_A),
-                     side_json(pair, DUET_B), "seconds", run->seconds, "warm_s", run->warm_s, "seed", (json_int_t)seed);
+    enum duet_side loaded, opened;
+    duet_order(run->seed, process, &loaded, &opened);
+    return json_pack("{s:s,s:o,s:s,s:s,s:[o,o],s:i,s:i,s:f,s:f,s:I}", "op", "duet", "spec", spec_to_json(&point->spec),
+                     "cache", cache_name(point->cache), "schedule", point->schedule_requested, "sides",
+                     side_json(pair, DUET_A), side_json(pair, DUET_B), "load_first", (int)loaded, "open_first",
+                     (int)opened, "seconds", run->seconds, "warm_s", run->warm_s, "seed", (json_int_t)seed);
 }
 
 static json_t *problem_request(const struct duet_pair *pair, const char *op)
@@ -109,15 +123,30 @@ static int on_silence(struct duet_run *run, const struct duet_pair *pair, struct
     int rc = interrupted(run, error);
     if (rc == 0 && atomic_load(&mailbox->turn) >= 0 &&
         clock_ns() - (double)atomic_load(&mailbox->turn_began_ns) > 1e9 * run->timeout_s)
-        rc = error_system(error, EIO, "%s was still running after %g s; killed", guilty(run, pair), run->timeout_s);
+        rc = error_wrong(error, EIO, "%s was still running after %g s; killed", guilty(run, pair), run->timeout_s);
+    if (rc == 0 && clock_ns() > run->deadline_ns)
+        rc = error_wrong(error, ETIME, "--max-time was over");
     return rc;
 }
 
-static int converse(struct duet_run *run, const struct duet_pair *pair, struct crew_worker *worker, json_t *result,
-                    struct error *error)
+/* A side can't do the problem: noted in result. */
+static void on_refusal(const json_t *event, json_t *result)
+{
+    static const char *const refused[] = {"refused_a", "refused_b"};
+    json_object_set(result, refused[json_get_int(event, "member", 0)], json_object_get(event, "text"));
+}
+
+static bool is_whole(const json_t *result)
+{
+    return json_object_get(result, "log_ratio_wall") || json_object_get(result, "refused_a") ||
+           json_object_get(result, "refused_b");
+}
+
+static int converse(struct duet_run *run, const struct duet_pair *pair, size_t process, struct crew_worker *worker,
+                    json_t *result, struct error *error)
 {
     atomic_store(&run->crew.exchange.mailbox->turn, -1);
-    int rc = child_send(&worker->child, duet_request(run, pair));
+    int rc = child_send(&worker->child, duet_request(run, pair, process));
     for (bool over = false; rc == 0 && !over;) {
         json_t *event = NULL;
         rc = lines_read(&worker->child.from, POLL_MS, &event);
@@ -139,6 +168,8 @@ static int converse(struct duet_run *run, const struct duet_pair *pair, struct c
             }
         } else if (strcmp(kind, "duet") == 0) {
             json_object_update(result, event);
+        } else if (strcmp(kind, "refused") == 0) {
+            on_refusal(event, result);
         } else if (strcmp(kind, "error") == 0) {
             json_object_set(result, "error", json_object_get(event, "text"));
         }
@@ -146,15 +177,16 @@ static int converse(struct duet_run *run, const struct duet_pair *pair, struct c
     }
     if (rc < 0) {
         const char *name = guilty(run, pair);
-        return error_system(error, EIO, "%s: the process was %s", name, crew_bury(worker, rc == -EPROTO));
+        return error_wrong(error, EIO, "%s: the process was %s", name, crew_bury(worker, rc == -EPROTO));
     }
     const char *failure = json_get_string(result, "error", NULL);
     if (failure)
-        return error_system(error, EIO, "%s", failure);
-    return json_object_get(result, "log_ratio_wall") ? 0 : error_system(error, EIO, "the process told no ratio");
+        return error_wrong(error, EIO, "%s", failure);
+    return is_whole(result) ? 0 : error_wrong(error, EIO, "the process told no ratio");
 }
 
-int duet_process(struct duet_run *run, const struct duet_pair *pair, json_t **result, struct error *error)
+int duet_process(struct duet_run *run, const struct duet_pair *pair, size_t process, json_t **result,
+                 struct error *error)
 {
     *result = NULL;
     int rc = interrupted(run, error);
@@ -169,7 +201,7 @@ int duet_process(struct duet_run *run, const struct duet_pair *pair, json_t **re
     if (!worker)
         return -EIO;
     *result = json_object();
-    rc = converse(run, pair, worker, *result, error);
+    rc = converse(run, pair, process, worker, *result, error);
     if (worker->placement) /* each process is a replicate: the next one is a fresh one */
         crew_bury(worker, true);
     if (rc < 0) {

@@ -24,6 +24,7 @@ struct duet_pair {
         const char *label;   /* as messages and records call it */
         const char *digest;  /* which build it is, wherever that lies: see duet_pairs.h; NULL: unknown */
     } side[DUET_SIDES];
+    bool lost; /* it is skipped because of side B alone */
 };
 
 struct duet_run {
@@ -50,22 +51,32 @@ void duet_run_release(struct duet_run *run);
 /* The slowdown that matters at a point, a share: the run's, else the point's, else DUET_TAU. */
 double duet_tau(const struct duet_run *run, const struct point *point);
 
+/* Which side a duet's process, counted from 0, loads first, and which it opens first: random, but each of the four ways
+ * once in processes 4n to 4n + 3, and each side as often first in every two. Looks are at multiples of four, so that
+ * what comes first has no luck that a verdict could rest on. */
+void duet_order(uint64_t seed, uint64_t process, enum duet_side *loaded, enum duet_side *opened);
+
 /*
- * Runs one process of the pair. *result: its "duet" event (worker_duet.c), with "wrong_a"/"wrong_b": reason where an
- * output did not pass the oracle, and "err_over_bound_a/_b". 0; -EIO and a message that names the side: a side failed
- * (crashed, hung, returned an error, could not be loaded); -EINTR: interrupted.
+ * Runs one process of the pair, number `process` of its duet from 0. *result: its "duet" event (worker_duet.c), with
+ * "wrong_a"/"wrong_b": reason where an output did not pass the oracle, and "err_over_bound_a/_b"; or, where a side
+ * can't do the problem, nothing but "refused_a"/"refused_b": reason. 0; -EIO and a message that names the side: a side
+ * failed (crashed, hung, returned an error, could not be loaded, wrote where it must not, left its process changed);
+ * -EINTR: interrupted; -ETIME: run->deadline_ns came while it ran.
  */
-int duet_process(struct duet_run *run, const struct duet_pair *pair, json_t **result, struct error *error);
+int duet_process(struct duet_run *run, const struct duet_pair *pair, size_t process, json_t **result,
+                 struct error *error);
 
 /* What every record of a pair holds: the point's fields, "a", "b", "status", and "reason" (may be NULL). */
 json_t *duet_record(const struct duet_pair *pair, const char *status, const char *reason);
 
 /*
  * Processes until the verdict, or until run->deadline_ns. The record (attnbench.duet/1, one point): the point's fields,
- * "a", "b", "status" ok | wrong | failed | unreached, "reason", "verdict", "ratio", "ratio_low", "ratio_high" (time B /
- * time A), "log_ratio", "se", "processes", "confidence", "tau", "judged_by" cpu | wall, "smallest_detectable",
- * "p_slower", "p_faster", "log_ratios_cpu", "log_ratios_wall", medians and noise, "a_digest", "b_digest", "page_mode"
- * (of all processes; "mixed" where they differ). Never NULL but when out of memory.
+ * "a", "b", "status" ok | wrong | failed | skipped (a side can't do it; "lost" true: side B alone) | unreached,
+ * "reason", "verdict", "ratio", "ratio_low", "ratio_high" (time B / time A), "log_ratio", "se", "processes",
+ * "confidence", "tau", "judged_by" cpu | wall, "smallest_detectable", "p_slower", "p_faster", "a_digest", "b_digest",
+ * "page_mode" (of all processes; "mixed" where they differ); and, an entry a process, "log_ratios_cpu",
+ * "log_ratios_wall", medians, "calls_a" and "calls_b" of a sample, and noise ("migrations" null where threads are not
+ * bound). Never NULL but when out of memory.
  */
 json_t *duet_decide(struct duet_run *run, const struct duet_pair *pair);
 

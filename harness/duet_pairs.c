@@ -10,10 +10,12 @@
 
 #include "../kernels/schedule/schedule.h"
 #include "build_info.h"
+#include "environment.h"
 #include "file_digest.h"
 #include "foreign.h"
 #include "intern.h"
 #include "isa.h"
+#include "operands.h"
 #include "registry.h"
 
 /* What the user said of a side. */
@@ -36,14 +38,14 @@ static const char *own_digest(void)
 static int read_side(const char *text, const char *prefix, struct side *side, struct error *error)
 {
     char shown[QUOTED_BYTES];
-    const char *end = strstr(text, ".so");
-    if (!end) {
+    const char *suffix = foreign_library_suffix(text);
+    if (!suffix) {
         *side = (struct side){.kernel = intern(text), .prefix = "", .digest = own_digest()};
         return registry_origin(text) ? 0
                                      : error_usage(error, "%s is neither a kernel (attnbench list kernels) nor FILE.so",
                                                    quoted(text, shown));
     }
-    const char *colon = strchr(end, ':');
+    const char *colon = strchr(suffix, ':');
     const size_t length = colon ? (size_t)(colon - text) : strlen(text);
     *side = (struct side){
         .library = intern_format("%.*s", (int)length, text),
@@ -58,8 +60,15 @@ static int read_side(const char *text, const char *prefix, struct side *side, st
     return rc;
 }
 
+/* A reason that begins with the kernel's name as the registry has it: as the library has it. */
+static const char *without_prefix(const char *reason, const char *prefix)
+{
+    const size_t length = strlen(prefix);
+    return reason && strncmp(reason, prefix, length) == 0 ? reason + length : reason;
+}
+
 /* Why the side can't do the point; NULL: it can, as far as can be known without running its code. */
-static const char *refusal(const struct point *point, const char *name, const char *label)
+static const char *refusal(const struct point *point, const char *name, const char *prefix, const char *label)
 {
     struct attn_problem problem;
     int64_t *lengths = malloc(((size_t)point->spec.B + 1) * 2 * sizeof *lengths);
@@ -74,7 +83,33 @@ static const char *refusal(const struct point *point, const char *name, const ch
     if (!reason && schedule && schedule->refuse)
         reason = schedule->refuse(registry_attention(name, point->spec.rule), &problem, point->threads);
     free(lengths);
-    return reason ? intern_format("%s: %s", label, reason) : NULL;
+    return reason ? intern_format("%s: %s", label, without_prefix(reason, prefix)) : NULL;
+}
+
+/* Why the kernel can't be compared in a duet's worker, whose threads are bound: those that a kernel starts itself would
+ * share one CPU. NULL: it can. */
+static const char *own_threads(const struct point *point, const char *name, const char *label)
+{
+    const uint64_t caps = registry_attention(name, point->spec.rule)->caps;
+    const bool always = (caps & ATTN_CAP_OWN_THREADS) && !(caps & ATTN_CAP_SPANS);
+    return always || strcmp(point->schedule_requested, attn_schedule_own.name) == 0
+               ? intern_format("%s: threads of its own: attnbench run compares it", label)
+               : NULL;
+}
+
+/* The worker's and the referee's operands, the second output, and the copies that cold calls rotate over. */
+static double needed_bytes(const struct point *point, const struct topology *topology)
+{
+    const struct problem_spec *spec = &point->spec;
+    const double pairs = (double)spec->B * (double)spec->H * (double)spec->S_q * (double)spec->S_kv;
+    const double weights = spec->weights ? pairs * sizeof(float) : 0;
+    const double cold = point->cache == CACHE_COLD ? 4 * (double)topology_llc_total_bytes(topology) : 0;
+    double out = (double)dtype_bytes(spec->dtype);
+    struct attn_args shapes;
+    operands_shapes(spec, &shapes);
+    for (int i = 0; i < 4; i++)
+        out *= (double)shapes.out.size[i];
+    return 2 * operands_bytes(spec) + out + weights + cold;
 }
 
 static void pair_up(struct point *point, const struct side sides[DUET_SIDES], struct duet_pair *pair)
@@ -82,11 +117,11 @@ static void pair_up(struct point *point, const struct side sides[DUET_SIDES], st
     /* A sweep over the kernels of a file has their names with its prefix. */
     const char *colon = strrchr(point->kernel, ':'), *base = colon ? colon + 1 : point->kernel;
     pair->point = point;
-    /* The plan's reason names the kernel as the registry does. */
-    if (point->skip_reason && colon &&
-        strncmp(point->skip_reason, sides[DUET_A].prefix, strlen(sides[DUET_A].prefix)) == 0)
-        point->skip_reason = intern(point->skip_reason + strlen(sides[DUET_A].prefix));
+    if (point->skip_reason)
+        point->skip_reason = intern(
+            without_prefix(point->skip_reason, intern_format("%.*s", (int)(base - point->kernel), point->kernel)));
     for (int s = 0; s < DUET_SIDES; s++) {
+        const bool open = !point->skip_reason;
         const char *kernel = sides[s].kernel ? sides[s].kernel : intern(base);
         const char *name = intern_format("%s%s", sides[s].prefix, kernel);
         pair->side[s].kernel = kernel;
@@ -97,21 +132,23 @@ static void pair_up(struct point *point, const struct side sides[DUET_SIDES], st
         if (!point->skip_reason && !sides[s].library && origin && origin->kind != REGISTRY_BUILT_IN)
             point->skip_reason = intern_format("%s runs in a process of its own: attnbench run compares it", kernel);
         if (!point->skip_reason)
-            point->skip_reason = refusal(point, name, pair->side[s].label);
+            point->skip_reason = refusal(point, name, sides[s].prefix, pair->side[s].label);
+        if (!point->skip_reason)
+            point->skip_reason = own_threads(point, name, pair->side[s].label);
+        pair->lost = open && point->skip_reason && s == DUET_B;
     }
     if (strcmp(sides[DUET_A].prefix, "") != 0 || colon)
         point->kernel = pair->side[DUET_A].kernel;
 }
 
-/* The kernels of B's library that A's has no counterpart of. */
-static const char *left_out(const struct side sides[DUET_SIDES])
+/* The kernels of one side's library that the other's has no counterpart of. */
+static const char *only_in(const struct side *side, const struct side *other)
 {
-    const size_t length = strlen(sides[DUET_B].prefix);
+    const size_t length = strlen(side->prefix);
     const char *list = NULL;
     for (const char *const *name = registry_names(); *name; name++) {
         const char *bare = *name + length;
-        if (strncmp(*name, sides[DUET_B].prefix, length) == 0 &&
-            !registry_origin(intern_format("%s%s", sides[DUET_A].prefix, bare)))
+        if (strncmp(*name, side->prefix, length) == 0 && !registry_origin(intern_format("%s%s", other->prefix, bare)))
             list = list ? intern_format("%s, %s", list, bare) : intern(bare);
     }
     return list;
@@ -150,10 +187,16 @@ int duet_pairs_make(const struct options *options, const struct topology *topolo
         duet_pairs_release(pairs);
         return error_system(error, ENOMEM, "%zu pairs", pairs->plan.count);
     }
-    if (named == DUET_SIDES && sides[DUET_A].library && sides[DUET_B].library)
-        pairs->left_out = left_out(sides);
-    for (pairs->count = 0; pairs->count < pairs->plan.count; pairs->count++)
-        pair_up(&pairs->plan.points[pairs->count], sides, &pairs->pairs[pairs->count]);
+    for (int s = 0; s < DUET_SIDES && named == DUET_SIDES; s++)
+        if (sides[DUET_A].library && sides[DUET_B].library)
+            pairs->only_in[s] = only_in(&sides[s], &sides[!s]);
+    for (pairs->count = 0; pairs->count < pairs->plan.count; pairs->count++) {
+        struct point *point = &pairs->plan.points[pairs->count];
+        pair_up(point, sides, &pairs->pairs[pairs->count]);
+        if (!point->skip_reason)
+            point->skip_reason =
+                environment_memory_refusal(needed_bytes(point, topology), pairs->plan.effort.memory_limit);
+    }
     return 0;
 }
 

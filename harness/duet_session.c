@@ -68,9 +68,10 @@ int duet_session_begin(int argc, char **argv, struct duet_session *session, stru
         rc = error_usage(error, "--topology: timing on another machine's topology is refused");
     if (rc < 0)
         return rc;
-    if (session->pairs.left_out && !options->quiet)
-        fprintf(stderr, "attnbench: %s has nothing to compare these with: %s\n", options->sides[DUET_A],
-                session->pairs.left_out);
+    for (int s = 0; s < DUET_SIDES; s++)
+        if (session->pairs.only_in[s] && !options->quiet)
+            fprintf(stderr, "attnbench: %s has nothing to compare these with: %s\n", options->sides[!s],
+                    session->pairs.only_in[s]);
     session->records = json_array();
     session->context = run_context(argc, argv, options->config_name ? options->config_name : session->pairs.plan.name,
                                    session->pairs.plan.seed, &session->topology);
@@ -97,6 +98,8 @@ json_t *duet_session_judge(struct duet_session *session, const struct duet_pair 
 {
     const char *skipped = pair->point->skip_reason;
     json_t *record = skipped ? duet_record(pair, "skipped", skipped) : duet_decide(&session->run, pair);
+    if (pair->lost)
+        json_object_set_new(record, "lost", json_true());
     if (session->options.label)
         json_object_set_new(record, "label", json_string(session->options.label));
     return record;

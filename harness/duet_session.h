@@ -29,7 +29,8 @@ void duet_session_end(struct duet_session *session);
 
 bool duet_session_interrupted(void);
 
-/* The record of a pair: duet_decide's, or why it is skipped. The caller's. */
+/* The record of a pair: duet_decide's, or why it is skipped, with "lost" true where that is because of side B alone.
+ * The caller's. */
 json_t *duet_session_judge(struct duet_session *session, const struct duet_pair *pair);
 
 /* Tells a record on stderr as number `index` of `count`, from 0. */

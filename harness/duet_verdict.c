@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From the log-ratios of processes to a verdict, and what noise has to say to it; see duet.h.
+ * Processes gathered into a record until it has a verdict; see duet.h. What is told from them: duet_look.c.
  */
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
-#include "duet.h"
+#include "duet_look.h"
 #include "intern.h"
 #include "json_util.h"
-#include "statistics.h"
-
-/* Medians over the processes beyond which a verdict is not given: the first two only of wall time. */
-static const double noisy_wall_over_cpu = 1.3, noisy_switches_per_s = 60, noisy_steal = 0.02, noisy_drift = 0.01;
 
 bool duet_judges_cpu(const struct point *point)
 {
@@ -36,18 +30,14 @@ static const struct {
     {"median_cpu_b_ns", "medians_cpu_b_ns"},
     {"median_wall_a_ns", "medians_wall_a_ns"},
     {"median_wall_b_ns", "medians_wall_b_ns"},
+    {"calls_a", "calls_a"},
+    {"calls_b", "calls_b"},
     {"wall_over_cpu", "wall_over_cpu"},
     {"switches_per_s", "switches_per_s"},
     {"steal_share", "steal_share"},
     {"clock_drift", "clock_drift"},
     {"migrations", "migrations"},
 };
-
-static void set_status(json_t *record, const char *status, const char *reason)
-{
-    json_object_set_new(record, "status", json_string(status));
-    json_object_set_new(record, "reason", reason ? json_string(reason) : json_null());
-}
 
 json_t *duet_record(const struct duet_pair *pair, const char *status, const char *reason)
 {
@@ -62,7 +52,7 @@ json_t *duet_record(const struct duet_pair *pair, const char *status, const char
     json_object_set_new(record, "placement", json_string(point->placement));
     json_object_set_new(record, "mem", json_string(point->mem ? point->mem : "local"));
     json_object_set_new(record, "cache", json_string(cache_name(point->cache)));
-    set_status(record, status, reason);
+    duet_set_status(record, status, reason);
     return record;
 }
 
@@ -107,193 +97,85 @@ static void gather(json_t *record, const json_t *result)
     gather_pages(record, result);
 }
 
-static double *numbers(const json_t *array, size_t *count)
+/* Why a side can't do the problem, which only its own code knew. False: both can. */
+static bool is_refused(const struct duet_pair *pair, const json_t *result, json_t *record)
 {
-    double *values = calloc(json_array_size(array) + 1, sizeof *values);
-    *count = 0;
-    for (size_t i = 0; values && i < json_array_size(array); i++)
-        if (json_is_number(json_array_get(array, i)))
-            values[(*count)++] = json_number_value(json_array_get(array, i));
-    return values;
+    const char *a = json_get_string(result, "refused_a", NULL), *b = json_get_string(result, "refused_b", NULL);
+    if (!a && !b)
+        return false;
+    duet_set_status(record, "skipped", intern_format("%s: %s", pair->side[a ? DUET_A : DUET_B].label, a ? a : b));
+    if (!a)
+        json_object_set_new(record, "lost", json_true());
+    return true;
 }
 
-double *duet_log_ratios(const json_t *record, size_t *count)
-{
-    const bool cpu = strcmp(json_get_string(record, "judged_by", "wall"), "cpu") == 0;
-    double *values = numbers(json_object_get(record, cpu ? "log_ratios_cpu" : "log_ratios_wall"), count);
-    if (values && *count == 0) {
-        free(values);
-        return NULL;
-    }
-    return values;
-}
-
-/* Median of what the processes told; NaN where none did. */
-static double typical(const json_t *record, const char *field)
-{
-    size_t count;
-    double *values = numbers(json_object_get(record, field), &count);
-    const double median = values && count ? statistics_median(values, count) : NAN;
-    free(values);
-    return median;
-}
-
-/* Whether the verdict would be another, were the interval wider by slack on both sides: samples alternate, so what
- * drifts meets both sides alike but for a part of it, and never counts for more than the whole. */
-static bool is_shaken(const struct sequential_verdict *verdict, const struct duet_run *run, double slack)
-{
-    const double tau = log1p(run->rule.tau), margin = log1p(run->rule.tau / 4);
-    const double low = verdict->low - slack, high = verdict->high + slack;
-    if (verdict->decision == SEQUENTIAL_SLOWER)
-        return low <= margin;
-    if (verdict->decision == SEQUENTIAL_FASTER)
-        return high >= -margin;
-    return high >= tau || (!run->one_sided && low <= -tau);
-}
-
-/* NULL, or why what was seen does not carry the verdict. */
-static const char *noise_reason(const struct duet_run *run, const json_t *record,
-                                const struct sequential_verdict *verdict)
-{
-    const bool cpu = strcmp(json_get_string(record, "judged_by", "wall"), "cpu") == 0;
-    const double wall_over_cpu = typical(record, "wall_over_cpu"), switches = typical(record, "switches_per_s");
-    const double steal = typical(record, "steal_share"), drift = typical(record, "clock_drift");
-    if (verdict->decision == SEQUENTIAL_GO_ON || verdict->decision == SEQUENTIAL_INCONCLUSIVE)
-        return NULL;
-    if (!cpu && wall_over_cpu > noisy_wall_over_cpu)
-        return intern_format("noisy: wall time is %.2f times the CPU time", wall_over_cpu);
-    if (!cpu && switches > noisy_switches_per_s)
-        return intern_format("noisy: %.0f involuntary switches a second", switches);
-    if (typical(record, "migrations") > 0)
-        return "noisy: threads were met on other CPUs than theirs";
-    if (steal > noisy_steal && is_shaken(verdict, run, steal))
-        return intern_format("noisy: %.1f %% of the CPUs' time was stolen", 100 * steal);
-    if (drift > noisy_drift && is_shaken(verdict, run, drift))
-        return intern_format("noisy: the clock drifted by %.1f %% within a process", 100 * drift);
-    return NULL;
-}
-
-static void set_figures(json_t *record, const struct sequential_verdict *verdict)
-{
-    static const double normal_99 = 2.5758293035489004; /* 99.5 % point of the normal distribution */
-    json_object_set_new(record, "processes", json_integer((json_int_t)verdict->processes));
-    json_object_set_new(record, "log_ratio", json_number_or_null(verdict->estimate));
-    json_object_set_new(record, "se", json_number_or_null((verdict->high - verdict->low) / (2 * normal_99)));
-    json_object_set_new(record, "ratio", json_number_or_null(exp(verdict->estimate)));
-    json_object_set_new(record, "ratio_low", json_number_or_null(exp(verdict->low)));
-    json_object_set_new(record, "ratio_high", json_number_or_null(exp(verdict->high)));
-    json_object_set_new(record, "p_slower", json_number_or_null(verdict->p_slower));
-    json_object_set_new(record, "p_faster", json_number_or_null(verdict->p_faster));
-    json_object_set_new(record, "smallest_detectable", json_number_or_null(verdict->smallest_detectable));
-}
-
-/* One process: its result into the record. False: the duet is over, and the record says why. */
-static bool add_process(struct duet_run *run, const struct duet_pair *pair, json_t *record)
+/* What is gathered must be sound. */
+static int check_process(const struct duet_pair *pair, const json_t *result, json_t *record)
 {
     static const char *const wrong[] = {"wrong_a", "wrong_b"};
-    struct error error;
-    json_t *result = NULL;
-    int rc = duet_process(run, pair, &result, &error);
-    if (rc < 0) {
-        set_status(record, rc == -EINTR ? "unreached" : "failed", error.text);
-        return false;
-    }
-    gather(record, result);
+    int rc = 0;
     if (!json_is_number(json_object_get(result, "log_ratio_cpu")) ||
-        !json_is_number(json_object_get(result, "log_ratio_wall")))
-        set_status(record, "failed", "the ratios of its times are no numbers");
+        !json_is_number(json_object_get(result, "log_ratio_wall"))) {
+        duet_set_status(record, "failed", "the ratios of its times are no numbers");
+        rc = -EIO;
+    }
     for (int side = 0; side < DUET_SIDES; side++) {
         const char *reason = json_get_string(result, wrong[side], NULL);
-        if (reason)
-            set_status(record, "wrong", intern_format("%s: %s", pair->side[side].label, reason));
+        if (reason) {
+            duet_set_status(record, "wrong", intern_format("%s: %s", pair->side[side].label, reason));
+            rc = -EIO;
+        }
+    }
+    return rc;
+}
+
+static size_t processes_of(const json_t *record)
+{
+    return json_array_size(json_object_get(record, "log_ratios_wall"));
+}
+
+/* One process: its result into the record. 0; -ETIME: its time was over, and the record is as it was; -EIO: the duet is
+ * over, and the record says why. */
+static int add_process(struct duet_run *run, const struct duet_pair *pair, json_t *record)
+{
+    struct error error;
+    json_t *result = NULL;
+    int rc = clock_ns() > run->deadline_ns ? -ETIME : duet_process(run, pair, processes_of(record), &result, &error);
+    if (rc == -ETIME)
+        return rc;
+    if (rc < 0) {
+        duet_set_status(record, rc == -EINTR ? "unreached" : "failed", error.text);
+        return -EIO;
+    }
+    if (is_refused(pair, result, record)) {
+        rc = -EIO;
+    } else {
+        gather(record, result);
+        rc = check_process(pair, result, record);
     }
     json_decref(result);
-    const char *status = json_get_string(record, "status", "");
-    return strcmp(status, "wrong") != 0 && strcmp(status, "failed") != 0;
-}
-
-/* What the processes so far allow to say: by the rule's looks, or, fixed, by all of them at once. False: memory, or a
- * ratio that is no number. */
-static bool look(const struct duet_run *run, const json_t *record, bool fixed, struct sequential_verdict *verdict)
-{
-    size_t count;
-    double *values = duet_log_ratios(record, &count);
-    struct sequential_rule rule = run->rule;
-    if (fixed) {
-        rule.looks[0] = count;
-        rule.look_count = 1;
-    }
-    int rc = -ENOMEM;
-    if (values)
-        rc = run->one_sided ? sequential_gate(values, count, &rule, verdict)
-                            : sequential_duet(values, count, &rule, verdict);
-    free(values);
-    return rc == 0;
-}
-
-static void set_verdict(json_t *record, const struct sequential_verdict *verdict, const char *noise)
-{
-    const enum sequential_decision said = noise ? SEQUENTIAL_INCONCLUSIVE : verdict->decision;
-    set_figures(record, verdict);
-    set_status(record, "ok", noise);
-    json_object_set_new(record, "verdict", json_string(sequential_decision_name(said)));
-}
-
-static bool is_look(const struct sequential_rule *rule, size_t processes)
-{
-    for (size_t l = 0; l < rule->look_count; l++)
-        if (rule->looks[l] == processes)
-            return true;
-    return false;
+    return rc;
 }
 
 json_t *duet_decide(struct duet_run *run, const struct duet_pair *pair)
 {
     run->rule = sequential_rule_for(duet_tau(run, pair->point));
     json_t *record = start_record(run, pair);
-    struct sequential_verdict verdict;
-    const size_t most = run->exactly ? run->exactly : run->rule.looks[run->rule.look_count - 1];
-    bool extended = run->exactly > 0;
-    for (size_t processes = 0; processes < most;) {
-        if (clock_ns() > run->deadline_ns) {
-            set_status(record, "unreached", "--max-time was over");
-            return record;
-        }
-        if (!add_process(run, pair, record))
-            return record;
-        processes++;
-        if (run->exactly ? processes < most : !is_look(&run->rule, processes))
-            continue;
-        if (!look(run, record, extended, &verdict)) {
-            set_status(record, "failed", "the ratios of its times are no numbers");
-            return record;
-        }
-        const char *noise = noise_reason(run, record, &verdict);
-        /* What is noisy is extended, is then judged by all that was measured, and only at the end given up. */
-        extended |= noise != NULL;
-        const bool open = verdict.decision == SEQUENTIAL_GO_ON || verdict.decision == SEQUENTIAL_INCONCLUSIVE;
-        if (processes < most && (open || noise))
-            continue;
-        set_verdict(record, &verdict, noise);
-        return record;
-    }
+    bool extended = false;
+    int rc;
+    do
+        rc = add_process(run, pair, record);
+    while (rc == 0 && !duet_look(run, record, &extended));
+    if (rc == -ETIME)
+        duet_set_status(record, "unreached", "--max-time was over");
     return record;
 }
 
 int duet_run_on(struct duet_run *run, const struct duet_pair *pair, json_t *record, size_t processes)
 {
-    struct sequential_verdict verdict;
+    int rc = 0;
     run->rule = sequential_rule_for(duet_tau(run, pair->point));
-    for (size_t have = json_array_size(json_object_get(record, "log_ratios_wall")); have < processes; have++) {
-        if (clock_ns() > run->deadline_ns)
-            return -ETIME;
-        if (!add_process(run, pair, record))
-            return -EIO;
-    }
-    const bool looked = look(run, record, true, &verdict);
-    if (looked)
-        set_verdict(record, &verdict, noise_reason(run, record, &verdict));
-    else
-        set_status(record, "failed", "the ratios of its times are no numbers");
-    return looked ? 0 : -EIO;
+    while (rc == 0 && processes_of(record) < processes)
+        rc = add_process(run, pair, record);
+    return rc < 0 ? rc : duet_look_at_all(run, record);
 }

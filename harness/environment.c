@@ -154,6 +154,16 @@ double environment_memory_limit(double asked)
     return asked > 0 ? asked : share * (double)environment_memory_available();
 }
 
+const char *environment_memory_refusal(double needed, double allowed)
+{
+    const double available = (double)environment_memory_available();
+    if (allowed > 0 && needed > allowed)
+        return intern_format("needs %.2f GB of memory, --memory-limit allows %.2f GB", needed / 1e9, allowed / 1e9);
+    if (available > 0 && needed > available)
+        return intern_format("needs %.2f GB of memory, %.2f GB are available", needed / 1e9, available / 1e9);
+    return NULL;
+}
+
 double environment_cpu_quota(void)
 {
     struct cgroup_limits limits;

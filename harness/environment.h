@@ -22,6 +22,10 @@ uint64_t environment_memory_available(void);
 /* Bytes that another process may take: what was asked for (0: nothing), or what is there now but for a reserve. */
 double environment_memory_limit(double asked);
 
+/* Why a point that needs so many bytes can't be measured here: it is allowed fewer (--memory-limit; 0: no limit), or
+ * there are fewer. NULL: it can. Interned. */
+const char *environment_memory_refusal(double needed, double allowed);
+
 /* CPU quota of this process's cgroup, v1 or v2, in CPUs; 0: none. */
 double environment_cpu_quota(void);
 

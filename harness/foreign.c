@@ -83,10 +83,12 @@ static bool is_added(const char *source)
     return false;
 }
 
-static bool is_shared_object(const char *file)
+const char *foreign_library_suffix(const char *path)
 {
-    const char *end = strstr(file, ".so");
-    return end && (end[3] == 0 || end[3] == '.');
+    const char *slash = strrchr(path, '/'), *suffix = strstr(slash ? slash + 1 : path, ".so");
+    while (suffix && suffix[3] && !strchr(".:", suffix[3]))
+        suffix = strstr(suffix + 1, ".so");
+    return suffix;
 }
 
 static int say_hello(const json_t *command, json_t *request, json_t **answer, struct error *error)
@@ -105,14 +107,15 @@ static int say_hello(const json_t *command, json_t *request, json_t **answer, st
 
 static int add_plugin(const char *file, const char *prefix, struct error *error)
 {
+    const bool is_library = foreign_library_suffix(file);
     const struct registry_origin origin = {
         .kind = REGISTRY_PLUGIN,
         .source = intern_format("plugin:%s%s", prefix, file),
-        .command = is_shared_object(file) ? json_pack("[s,s,s]", "@peer", "--plugin", file) : json_pack("[s]", file),
+        .command = is_library ? json_pack("[s,s,s]", "@peer", "--plugin", file) : json_pack("[s]", file),
     };
     json_t *answer = NULL;
     int rc = 0;
-    if (access(file, is_shared_object(file) ? R_OK : X_OK) < 0)
+    if (access(file, is_library ? R_OK : X_OK) < 0)
         rc = error_usage(error, "%s: %s", file, strerror(errno));
     if (rc == 0 && !is_added(origin.source)) {
         rc = say_hello(origin.command, json_pack("{s:s}", "op", "hello"), &answer, error);

@@ -11,6 +11,10 @@
 #include "error.h"
 #include "values.h"
 
+/* Where ".so" begins in the last part of a path that names a shared object: "my.software/libx.so", "libx.so.1",
+ * "libx.so:avx2". What folders are called doesn't matter. NULL: it names none. */
+const char *foreign_library_suffix(const char *path);
+
 /* Adds the kernels of every file to the registry: shared objects (FILE.so), or programs that speak the peer protocol.
  * A file that was added before is left alone. Exit code 2 where a file is none of them, 4 where its ABI is another. */
 int foreign_add_plugins(const struct value_list *files, struct error *error);

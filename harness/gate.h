@@ -6,9 +6,14 @@
  * confirm it, unless both they and the first ones put it below tau. Pairs of identical code, the controls, say whether
  * the machine lets such a verdict stand at all.
  *
- * A record is duet_decide's. What is added to it: "suspected" slower | faster; "p_fixed", its p-value in that direction
- * over the last look's processes; "p_adjusted" and "flagged"; "confirmation" {processes, ratio, ratio_low, ratio_high,
- * p, status, reason}; "outcome", one of gate_outcome_name, and "note", why it is no other one (null: nothing to say).
+ * A record is duet_session_judge's. What is added to it: "class" compute | memory, of which it has a control with its
+ * clock; "suspected" slower | faster; "p_fixed", its p-value in that direction over the last look's processes;
+ * "p_adjusted" and "flagged"; "confirmation" {processes, ratio, ratio_low, ratio_high, p, status, reason}; "outcome",
+ * one of gate_outcome_name, and "note", why it is no other one, or what weakens it (null: nothing to say).
+ *
+ * In the journal a suspect has two lines, so that a run that is killed does not lose just those: "provisional" true, as
+ * it stood when it became one, and, after everything else, the record. A reader takes the first only without the
+ * second.
  */
 #ifndef HARNESS_GATE_H
 #define HARNESS_GATE_H
@@ -42,6 +47,9 @@ enum { GATE_CONFIRMING_PROCESSES = 12 };
 
 /* "slower", "faster", or NULL: what a record says of itself; noted in it. */
 const char *gate_suspect(json_t *record);
+/* Puts "outcome" and "note" into a record before the others are known: for good, unless it is a suspect; into a suspect
+ * what would hold if the gate ended here. */
+void gate_conclude_so_far(json_t *record);
 /* After a suspect has run on. */
 void gate_note_fixed(json_t *record);
 
@@ -50,10 +58,13 @@ void gate_note_fixed(json_t *record);
 long gate_flag(json_t *records);
 bool gate_is_flagged(const json_t *record, const char *suspicion);
 
+/* BASE does the point, and it is skipped because NEW does not. */
+bool gate_is_lost(const json_t *record);
+
 /* Puts down what fresh processes said: another record of the same pair. */
 void gate_note_confirmation(json_t *record, const json_t *again);
 
-/* A control: {"class", "kernel", "first": record, "again": record of a repetition or null}. */
+/* A control: {"class", "judged_by", "kernel", "first": record, "again": record of a repetition or null}. */
 bool gate_control_alarms(const json_t *control);
 /* GATE_WRONG or GATE_FAILED: the base itself is broken; else GATE_SAME. */
 enum gate_outcome gate_control_outcome(const json_t *control);

@@ -7,6 +7,7 @@
 
 #include "duet_table.h"
 #include "gate_report.h"
+#include "json_util.h"
 
 /* What would end a command or one of its properties stands as %XX. */
 static void put_escaped(FILE *file, const char *text, bool property)
@@ -46,6 +47,35 @@ static void put_record(FILE *file, const json_t *record)
     free(point);
 }
 
+/* One warning of all that is lost, since a service shows but a few: how many points, and which kernels'. */
+static void put_lost(FILE *file, const json_t *records)
+{
+    size_t i, lost = 0;
+    const json_t *record;
+    json_t *told = json_object();
+    char *kernels = NULL, *text = NULL;
+    size_t bytes;
+    FILE *list = open_memstream(&kernels, &bytes);
+    json_array_foreach((json_t *)records, i, record)
+    {
+        const char *kernel = json_get_string(record, "kernel", "?");
+        if (!gate_is_lost(record))
+            continue;
+        lost++;
+        if (list && !json_object_get(told, kernel))
+            fprintf(list, "%s%s", json_object_size(told) ? ", " : "", kernel);
+        json_object_set_new(told, kernel, json_true());
+    }
+    if (list)
+        fclose(list);
+    if (lost && asprintf(&text, "BASE does what NEW does not: %zu point%s of %s", lost, lost > 1 ? "s" : "",
+                         kernels ? kernels : "?") >= 0)
+        put_command(file, "warning", "attnbench gate: lost", text);
+    free(text);
+    free(kernels);
+    json_decref(told);
+}
+
 void gate_annotations_print(FILE *file, const struct gate_report *report)
 {
     size_t i;
@@ -58,6 +88,7 @@ void gate_annotations_print(FILE *file, const struct gate_report *report)
         free(text);
     }
     json_array_foreach((json_t *)report->records, i, record) put_record(file, record);
+    put_lost(file, report->records);
     if (report->result->tainted)
         put_command(file, "warning", "attnbench gate: controls",
                     "identical code differs on this machine, twice: no change of this run counts");

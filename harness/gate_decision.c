@@ -214,6 +214,17 @@ static json_t *least_note(const json_t *record)
     return json_sprintf("only a slowdown of %.1f %% or more could have been told", 100 * least);
 }
 
+bool gate_is_lost(const json_t *record)
+{
+    return says(record, "status", "skipped") && json_is_true(json_object_get(record, "lost"));
+}
+
+/* What NEW no longer does is no reason to fail, but must not pass for a point that nobody could ever do. */
+static json_t *lost_note(const json_t *record)
+{
+    return gate_is_lost(record) ? json_sprintf("lost: BASE does it; %s", json_get_string(record, "reason", "")) : NULL;
+}
+
 static void conclude(json_t *record, bool tainted)
 {
     static const struct {
@@ -224,7 +235,7 @@ static void conclude(json_t *record, bool tainted)
     const char *suspicion = json_get_string(record, "suspected", NULL);
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         if (says(record, "status", plain[i].status)) {
-            put(record, plain[i].outcome, NULL);
+            put(record, plain[i].outcome, lost_note(record));
             return;
         }
     if (suspicion)
@@ -233,6 +244,28 @@ static void conclude(json_t *record, bool tainted)
         put(record, GATE_SAME, NULL);
     else
         put(record, GATE_INCONCLUSIVE, least_note(record));
+}
+
+void gate_conclude_so_far(json_t *record)
+{
+    conclude(record, false); /* a taint counts only against what fresh processes confirmed */
+}
+
+/* Whether the record's control, which has its class and its clock, was measured and yet came to no verdict. */
+static bool is_unvouched(const json_t *record, const json_t *controls)
+{
+    size_t i;
+    const json_t *control;
+    bool silent = false;
+    json_array_foreach((json_t *)controls, i, control)
+    {
+        const json_t *first = json_object_get(control, "first"), *again = json_object_get(control, "again");
+        const json_t *last = json_is_object(again) ? again : first;
+        const bool same = says(last, "status", "ok") && says(last, "verdict", "same");
+        silent |= !same && says(record, "class", json_get_string(control, "class", "")) &&
+                  says(record, "judged_by", json_get_string(control, "judged_by", ""));
+    }
+    return silent;
 }
 
 enum gate_outcome gate_control_outcome(const json_t *control)
@@ -258,6 +291,9 @@ void gate_conclude(json_t *records, const json_t *controls, struct gate_result *
     json_array_foreach(records, i, record)
     {
         conclude(record, result->tainted);
+        if (gate_outcome(record) == GATE_REGRESSION && is_unvouched(record, controls))
+            json_object_set_new(record, "note",
+                                json_string("its control has no verdict: identical code might differ here, too"));
         result->counts[gate_outcome(record)]++;
         judged += gate_outcome(record) != GATE_SKIPPED;
     }

@@ -66,7 +66,8 @@ static void put_control(FILE *file, const json_t *control)
     char *text = gate_control_text(control);
     if (outcome != GATE_SAME) {
         fputs("  <testcase classname=\"control\"", file);
-        xml_put_attribute(file, "name", json_get_string(control, "class", "?"));
+        fprintf(file, " name=\"%s/%s\"", json_get_string(control, "class", "?"),
+                json_get_string(control, "judged_by", "?"));
         fprintf(file, "><%s type=\"%s\"", element_of(outcome), gate_outcome_name(outcome));
         xml_put_attribute(file, "message", text ? text : "");
         fputs("/></testcase>\n", file);
@@ -74,22 +75,37 @@ static void put_control(FILE *file, const json_t *control)
     free(text);
 }
 
+/* Else an interrupted gate would look like a smaller one that passed. */
+static void put_unmet(FILE *file, const struct gate_report *report, const char *met)
+{
+    char message[128];
+    snprintf(message, sizeof message, "%s: %s", gate_headline(report), met);
+    fputs("  <testcase classname=\"gate\" name=\"points never met\"><skipped", file);
+    xml_put_attribute(file, "message", message);
+    fputs("/></testcase>\n", file);
+}
+
 void gate_junit_print(FILE *file, const struct gate_report *report)
 {
     const size_t *counts = report->result->counts;
     const size_t wrong = report->result->wrong_controls, failed = report->result->failed_controls;
+    char *met = gate_met_text(report);
+    const size_t unmet = met ? 1 : 0, open = counts[GATE_INCONCLUSIVE] + counts[GATE_UNREACHED] + counts[GATE_SKIPPED];
     size_t i;
     const json_t *record;
     fprintf(file,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"attnbench gate\">\n"
             " <testsuite name=\"attnbench gate\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" skipped=\"%zu\""
             " time=\"%.3f\"",
-            json_array_size(report->records) + wrong + failed, counts[GATE_WRONG] + counts[GATE_REGRESSION] + wrong,
-            counts[GATE_FAILED] + failed, counts[GATE_INCONCLUSIVE] + counts[GATE_UNREACHED] + counts[GATE_SKIPPED],
+            json_array_size(report->records) + wrong + failed + unmet,
+            counts[GATE_WRONG] + counts[GATE_REGRESSION] + wrong, counts[GATE_FAILED] + failed, open + unmet,
             report->spent_s);
     xml_put_attribute(file, "hostname", json_get_string(report->context, "host", "unknown"));
     fputs(">\n", file);
     json_array_foreach((json_t *)report->records, i, record) put_case(file, record);
     json_array_foreach((json_t *)report->controls, i, record) put_control(file, record);
+    if (met)
+        put_unmet(file, report, met);
+    free(met);
     fputs(" </testsuite>\n</testsuites>\n", file);
 }

@@ -57,6 +57,9 @@ void gate_markdown_print(FILE *file, const struct gate_report *report)
     }
     if (shown)
         fputc('\n', file);
+    char *met = gate_met_text(report);
+    if (met)
+        put_line(file, "- ", met);
     json_array_foreach((json_t *)report->controls, i, control) put_line(file, "- control ", gate_control_text(control));
     if (report->result->tainted)
         fputs("- identical code differs on this machine, twice: no change of this run counts\n", file);

@@ -37,21 +37,40 @@ static double deadline_of_points(const struct duet_session *session, const struc
     return deadline_ns - each_ns * (double)owed(session);
 }
 
-static int run_points(struct duet_session *session, const struct gate_run *gate, struct error *error)
+/* After an error nothing more: half a line may stand at the end, and the verdict needs no journal. */
+static void write_record(struct duet_session *session, struct gate_run *gate, const json_t *record)
+{
+    if (gate->unwritten == 0)
+        gate->unwritten = duet_session_write(session, record, &gate->write_error);
+}
+
+/* What is known of a suspect, in case that the run is killed before the rest is. */
+static void write_provisional(struct duet_session *session, struct gate_run *gate, const json_t *record)
+{
+    json_t *line = json_copy((json_t *)record);
+    json_object_set_new(line, "provisional", json_true());
+    write_record(session, gate, line);
+    json_decref(line);
+}
+
+static void run_points(struct duet_session *session, struct gate_run *gate)
 {
     const size_t count = session->pairs.count;
     const double deadline_ns = session->run.deadline_ns;
-    int rc = 0;
-    for (size_t p = 0; p < count && rc == 0 && !duet_session_interrupted(); p++) {
+    for (size_t p = 0; p < count && !duet_session_interrupted(); p++) {
         session->run.deadline_ns = deadline_of_points(session, gate, deadline_ns);
         json_t *record = duet_session_judge(session, &session->pairs.pairs[p]);
+        json_object_set_new(record, "class", json_string(gate_class(&session->pairs.pairs[p])));
         json_array_append_new(session->records, record);
         duet_session_tell(session, p, count, record);
-        if (!gate_suspect(record)) /* suspects are written when all is known of them */
-            rc = duet_session_write(session, record, error);
+        const bool suspected = gate_suspect(record);
+        gate_conclude_so_far(record);
+        if (suspected)
+            write_provisional(session, gate, record);
+        else
+            write_record(session, gate, record);
     }
     session->run.deadline_ns = deadline_ns;
-    return rc;
 }
 
 static void run_suspects_on(struct duet_session *session, const char *suspicion)
@@ -84,17 +103,15 @@ static void confirm(struct duet_session *session, const char *suspicion)
     session->run.exactly = 0;
 }
 
-static int write_suspects(struct duet_session *session, struct error *error)
+static void write_suspects(struct duet_session *session, struct gate_run *gate)
 {
     size_t i;
     const json_t *record;
-    int rc = 0;
     json_array_foreach(session->records, i, record)
     {
-        if (rc == 0 && json_get_string(record, "suspected", NULL))
-            rc = duet_session_write(session, record, error);
+        if (json_get_string(record, "suspected", NULL))
+            write_record(session, gate, record);
     }
-    return rc;
 }
 
 int gate_run_all(struct duet_session *session, struct gate_run *gate, struct error *error)
@@ -104,7 +121,7 @@ int gate_run_all(struct duet_session *session, struct gate_run *gate, struct err
     session->run.one_sided = true;
     int rc = gate_controls_run(session, gate->controls, error);
     if (rc == 0)
-        rc = run_points(session, gate, error);
+        run_points(session, gate);
     for (int s = 0; s < 2 && rc == 0; s++) {
         run_suspects_on(session, suspicions[s]);
         if (gate_flag(session->records) < 0)
@@ -117,8 +134,8 @@ int gate_run_all(struct duet_session *session, struct gate_run *gate, struct err
     if (rc < 0)
         return rc;
     gate_conclude(session->records, gate->controls, &gate->result);
-    rc = write_suspects(session, error);
-    return rc;
+    write_suspects(session, gate);
+    return 0;
 }
 
 void gate_run_release(struct gate_run *gate)

@@ -32,8 +32,9 @@ static void print_row(FILE *file, const json_t *record, const struct output_styl
     const char *why = gate_why(record);
     const json_t *confirmation = json_object_get(record, "confirmation");
     duet_ratio_text(record, ratio);
-    fprintf(file, "%s%-12s%s %-26s %s\n", paint(style->color, paint_of(gate_outcome(record))),
-            gate_outcome_name(gate_outcome(record)), paint(style->color, PAINT_PLAIN), ratio, point ? point : "");
+    const enum paint outcome_paint = gate_is_lost(record) ? PAINT_WARNING : paint_of(gate_outcome(record));
+    fprintf(file, "%s%-12s%s %-26s %s\n", paint(style->color, outcome_paint), gate_outcome_name(gate_outcome(record)),
+            paint(style->color, PAINT_PLAIN), ratio, point ? point : "");
     if (json_get_int(confirmation, "processes", 0) > 0) {
         duet_ratio_text(confirmation, ratio);
         fprintf(file, "    %sagain in %lld fresh processes: %s, p = %.2g%s\n", paint(style->color, PAINT_FAINT),
@@ -69,14 +70,16 @@ static void print_rows(FILE *file, const struct gate_report *report, const struc
 void gate_table_print(FILE *file, const struct gate_report *report, const struct output_style *style)
 {
     char *counts = gate_counts_text(report->result), *budget = gate_budget_text(report), *tau = gate_tau_text(report);
+    char *met = gate_met_text(report);
     size_t i;
     const json_t *control;
     print_rows(file, report, style);
     fprintf(file, "%s%s%s: %s (%s)\n", paint(style->color, PAINT_HEADING), gate_headline(report),
             paint(style->color, PAINT_PLAIN), counts ? counts : "", tau ? tau : "");
     free(tau);
-    if (json_array_size(report->records) < report->planned)
-        fprintf(file, "%zu of %zu points were met\n", json_array_size(report->records), report->planned);
+    if (met)
+        fprintf(file, "%s\n", met);
+    free(met);
     json_array_foreach((json_t *)report->controls, i, control)
     {
         char *text = gate_control_text(control);

@@ -75,14 +75,14 @@ char *gate_control_text(const json_t *control)
 {
     char ratio[DUET_RATIO_BYTES], again_ratio[DUET_RATIO_BYTES], *text = NULL;
     const json_t *first = json_object_get(control, "first"), *again = json_object_get(control, "again");
-    const bool repeated = json_is_object(again);
+    const bool repeated = json_is_object(again), wall = strcmp(json_get_string(control, "judged_by", ""), "wall") == 0;
     const char *reason = json_get_string(repeated ? again : first, "reason", NULL);
     duet_ratio_text(first, ratio);
     duet_ratio_text(again, again_ratio);
-    if (asprintf(&text, "%s (%s): %s %s%s%s%s%s%s%s", json_get_string(control, "class", "?"),
-                 json_get_string(control, "kernel", "?"), verdict_of(first), ratio, repeated ? "; repeated: " : "",
-                 repeated ? verdict_of(again) : "", repeated ? " " : "", repeated ? again_ratio : "",
-                 reason ? ": " : "", reason ? reason : "") < 0)
+    if (asprintf(&text, "%s (%s%s): %s %s%s%s%s%s%s%s", json_get_string(control, "class", "?"),
+                 json_get_string(control, "kernel", "?"), wall ? ", by wall time" : "", verdict_of(first), ratio,
+                 repeated ? "; repeated: " : "", repeated ? verdict_of(again) : "", repeated ? " " : "",
+                 repeated ? again_ratio : "", reason ? ": " : "", reason ? reason : "") < 0)
         text = NULL;
     return text;
 }
@@ -93,6 +93,15 @@ char *gate_budget_text(const struct gate_report *report)
     if (report->max_time_s > 0)
         snprintf(limit, sizeof limit, " of at most %.0f s", report->max_time_s);
     if (asprintf(&text, "%zu processes in %.0f s%s", report->processes, report->spent_s, limit) < 0)
+        text = NULL;
+    return text;
+}
+
+char *gate_met_text(const struct gate_report *report)
+{
+    const size_t met = json_array_size(report->records);
+    char *text = NULL;
+    if (met < report->planned && asprintf(&text, "%zu of %zu points were met", met, report->planned) < 0)
         text = NULL;
     return text;
 }

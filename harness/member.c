@@ -163,17 +163,18 @@ int member_open(const char *kernel, const char *schedule_requested, const struct
     const char *reason = registry_refusal(kernel, problem, isa_available());
     if (reason)
         return error_machine(error, "%s", reason);
-    member->kernel = registry_attention(kernel, problem->rule);
+    const struct attn_kernel *attention = registry_attention(kernel, problem->rule);
     if (strcmp(schedule_requested, "auto") == 0)
-        member->schedule = attn_schedule_choose(member->kernel, problem, team->threads);
+        member->schedule = attn_schedule_choose(attention, problem, team->threads);
     else
         member->schedule = attn_schedule_find(schedule_requested);
     if (!member->schedule)
         return error_machine(error, "schedule '%s' is not built in", schedule_requested);
     if (member->schedule->refuse)
-        reason = member->schedule->refuse(member->kernel, problem, team->threads);
+        reason = member->schedule->refuse(attention, problem, team->threads);
     if (reason)
         return error_machine(error, "%s", reason);
+    member->kernel = attention; /* from here on there is something to close */
     member->busy_ns = calloc((size_t)member->threads, sizeof *member->busy_ns);
     if (!member->busy_ns)
         return error_system(error, ENOMEM, "%d threads", member->threads);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "foreign.h"
 #include "keys.h"
 
 enum command {
@@ -150,13 +151,20 @@ static int key_code(enum key_id id)
     return keys[id].name[1] ? FLAG_KEYS + (int)id : keys[id].name[0];
 }
 
+/* verify times nothing, and how much a duet measures follows from its rule of stopping: only its end can be set. */
+static bool takes_key(enum command command, enum key_id id)
+{
+    return keys[id].group != KEY_GROUP_EFFORT || command == COMMAND_RUN ||
+           ((command & COMMAND_PAIRS) && id == KEY_MAX_TIME);
+}
+
 static void list_flags(struct parsing *parsing, enum command command)
 {
     struct argp_option *at = parsing->flags;
     for (int i = 0; i < HEADINGS; i++)
         *at++ = headings[i];
     for (int id = 0; id < KEY_COUNT; id++) {
-        if (command == COMMAND_VERIFY && keys[id].group == KEY_GROUP_EFFORT)
+        if (!takes_key(command, (enum key_id)id))
             continue;
         int arguments = keys[id].argument ? 0 : OPTION_ARG_OPTIONAL;
         *at++ = (struct argp_option){.name = keys[id].name[1] ? keys[id].name : NULL,
@@ -214,7 +222,8 @@ static int add_argument(struct parsing *parsing, char *argument)
     struct options *options = parsing->options;
     const bool is_pair = parsing->command & COMMAND_PAIRS;
     const int side = options->sides[0] ? 1 : 0;
-    if (!is_pair || options->sides[side] || (side == 1 && parsing->command == COMMAND_GATE && !strstr(argument, ".so")))
+    if (!is_pair || options->sides[side] ||
+        (side == 1 && parsing->command == COMMAND_GATE && !foreign_library_suffix(argument)))
         return add_model(parsing, argument);
     options->sides[side] = argument;
     return 0;

@@ -90,6 +90,18 @@ int whole_file_open(const char *path, struct whole_file *file, struct error *err
     return 0;
 }
 
+int whole_file_check(const char *path, struct error *error)
+{
+    struct stat status;
+    struct whole_file file;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+        return access(path, W_OK) == 0 ? 0 : unwritten(error, errno, path);
+    int code = whole_file_open(path, &file, error);
+    if (code == 0)
+        whole_file_abandon(&file);
+    return code;
+}
+
 int whole_file_commit(struct whole_file *file, struct error *error)
 {
     int number = 0;

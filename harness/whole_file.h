@@ -18,6 +18,9 @@ struct whole_file {
 /* Errors have exit_code EXIT_UNWRITTEN. A symbolic link is followed; a results file that a run is writing to is
  * refused. */
 int whole_file_open(const char *path, struct whole_file *file, struct error *error);
+/* Whether it could be opened now, for what takes long to make: with the same errors, and nothing is left behind. Of a
+ * pipe or device only the permission is asked, as its reader would notice more. */
+int whole_file_check(const char *path, struct error *error);
 /* Flushes to the disk and puts the file in its place. Whatever the outcome the file is closed and released; on failure
  * what stood there before is as it was. */
 int whole_file_commit(struct whole_file *file, struct error *error);

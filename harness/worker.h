@@ -12,13 +12,15 @@
  *   {"op":"peak","levels":[levels_to_json],"repeats":9,"clocked_ns":2e6}
  *   {"op":"peak_nodes","level":{},"nodes":[OS indices],"repeats":9,"clocked_ns":2e6}
  *   {"op":"check","spec":{}|"case":"DIR","set":1,"far":false,"members":[...]}
- *   {"op":"duet","spec":{},"cache":"warm","schedule":"auto","sides":[{"kernel":"avx512","library":"FILE.so"|null},{}],
+ *   {"op":"duet","spec":{},"cache":"warm","schedule":"auto",
+ *    "sides":[{"kernel":"avx512","library":"FILE.so"|null,"label":"FILE.so:avx512"},{}],"load_first":0,"open_first":1,
  *    "seconds":1,"warm_s":0.3,"seed":1}   (once a process)
  * Events: {"event":"output","member":0,"segment":N,"out_bytes":N,"weights_bytes":N} (the result lies in that segment;
  * the worker waits for
  * {"op":"continue"}), {"event":"result","member":0,...}, {"event":"stage","text":"..."} (what is measured next),
  * {"event":"peak","part":"compute","result":[]} (parts: compute, functions, team; memory and node: one level each),
- * {"event":"duet",...} (worker_duet.c), {"event":"done"}, {"event":"error","text":"..."}.
+ * {"event":"duet",...} (worker_duet.c), or {"event":"refused","member":0,"text":"..."} where a side of one can't do the
+ * problem, {"event":"done"}, {"event":"error","text":"..."}.
  */
 #ifndef HARNESS_WORKER_H
 #define HARNESS_WORKER_H

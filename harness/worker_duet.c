@@ -9,116 +9,21 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "clock.h"
-#include "contestant.h"
-#include "environment.h"
-#include "file_copy.h"
 #include "fill.h"
-#include "intern.h"
 #include "json_util.h"
-#include "plugin.h"
-#include "registry.h"
 #include "statistics.h"
-#include "worker.h"
+#include "trespass.h"
+#include "worker_duet.h"
 
-enum { A, B, SIDES, LEAST_BLOCKS = 4, MOST_SHUFFLED = 4096 /* pages */ };
+enum { LEAST_BLOCKS = 4, WARM_KEPT = 63 };
 static const double sample_aim_ns = 5e5; /* calls are batched to samples of 0.3-1 ms */
 
-struct side {
-    const char *kernel; /* as the registry has it: of a library, behind its prefix */
-    struct member member;
-    double call_ns;
-    int64_t calls; /* of a sample */
-    struct series wall, cpu;
-};
-
-struct duet {
-    struct worker *worker;
-    struct rotation rotation;
-    struct memory_block out, weights; /* the second ones, where calls do not rotate over copies */
-    struct attn_args args[SIDES];     /* of the two outputs */
-    struct side sides[SIDES];
-    bool swapped; /* A writes to the second output now, in B's workspace */
-    uint64_t seed, draws;
-    void *offset; /* moves the heap */
-};
-
-static uint64_t draw(struct duet *duet)
+uint64_t worker_duet_draw(struct duet *duet)
 {
     return fill_bits(duet->seed, 2, FILL_Q, duet->draws++);
-}
-
-/* Takes pages from the kernel and gives back every second one, so that the next ones that it hands out are not those of
- * the process before. */
-static void shuffle_pages(struct duet *duet)
-{
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), count = 64 + draw(duet) % MOST_SHUFFLED;
-    unsigned char *pages = mmap(NULL, count * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED)
-        return;
-    madvise(pages, count * page, MADV_NOHUGEPAGE);
-    for (size_t i = 0; i < count; i++)
-        pages[i * page] = 1;
-    for (size_t i = 0; i < count; i++)
-        if (draw(duet) & 1)
-            munmap(pages + i * page, page);
-}
-
-/* Opens a copy of the library. A process tends to get the pages of the one before, and those of the page cache stay for
- * hours: with the sets of a cache that code and data share, identical files then differ by the same 0.1 to 0.2 % in
- * every process of a duet (F = 2.2 between 17 duets of 8; from pages drawn anew 0.9). A library that wants to be opened
- * where it lies is. The descriptor stays open: the loader tells libraries by their paths, and would take the next copy
- * under the same number for this one. */
-static int open_copy(struct duet *duet, const char *path, const char *prefix, struct plugin *plugin,
-                     struct error *error)
-{
-    int copy;
-    shuffle_pages(duet);
-    int rc = file_copy(path, intern_format("attnbench-%s%s", prefix, path), &copy, error);
-    if (rc == 0)
-        rc = plugin_open(intern_format("/proc/self/fd/%d", copy), plugin, error);
-    return rc < 0 ? plugin_open(path, plugin, error) : 0;
-}
-
-/* The kernels of a library join the registry behind a prefix, so that two builds of one kernel can stand beside each
- * other. The copies live as long as the process. */
-static int add_library(struct duet *duet, const char *path, const char *prefix, struct error *error)
-{
-    struct plugin plugin = {0};
-    int rc = open_copy(duet, path, prefix, &plugin, error);
-    const struct registry_origin origin = {REGISTRY_PLUGIN, intern_format("plugin:%s%s", prefix, path), NULL};
-    for (int k = 0; k < plugin.count && rc == 0; k++) {
-        struct attn_kernel *copy = malloc(sizeof *copy);
-        if (!copy)
-            return error_system(error, ENOMEM, "%s", path);
-        *copy = *plugin.kernels[k];
-        copy->name = intern_format("%s%s", prefix, copy->name);
-        rc = registry_add(copy, &origin, error);
-    }
-    return rc;
-}
-
-static int load_sides(struct duet *duet, const json_t *request, struct error *error)
-{
-    static const char *const prefixes[] = {"a:", "b:"};
-    const json_t *sides = json_object_get(request, "sides");
-    const int first = (int)(draw(duet) & 1);
-    int rc = 0;
-    registry_run_foreign();
-    duet->offset = malloc(64 * (1 + draw(duet) % 16384));
-    for (int i = 0; i < SIDES && rc == 0; i++) {
-        const int s = i ^ first;
-        const json_t *side = json_array_get(sides, (size_t)s);
-        const char *library = json_get_string(side, "library", NULL);
-        const char *kernel = json_get_string(side, "kernel", "");
-        duet->sides[s].kernel = library ? intern_format("%s%s", prefixes[s], kernel) : intern(kernel);
-        if (library)
-            rc = add_library(duet, library, prefixes[s], error);
-    }
-    return rc;
 }
 
 /* The second output. Cold calls rotate over copies, each with its own output, which both sides meet alike. */
@@ -158,26 +63,21 @@ static int call(struct duet *duet, int s, struct error *error)
 {
     int rc = member_call(&duet->sides[s].member, args_of(duet, s));
     if (rc < 0)
-        return error_system(error, -rc, "%s returned an error", duet->sides[s].kernel);
+        return error_system(error, -rc, "%s returned an error", duet->sides[s].label);
     return 0;
 }
 
-/* CPU time of the thread that does everything, or of the whole team. */
-static double cpu_ns(const struct duet *duet)
-{
-    return duet->worker->team.threads == 1 ? clock_read_ns(CLOCK_THREAD_CPUTIME_ID) : clock_process_cpu_ns();
-}
-
+/* CPU time is the whole process's, on one thread too: work that a kernel hands to threads of its own is not free. */
 static int sample(struct duet *duet, int s, struct error *error)
 {
     struct side *side = &duet->sides[s];
     const double calls = (double)side->calls;
     int rc = 0;
     worker_turn(duet->worker, s);
-    const double cpu = cpu_ns(duet), wall = clock_ns();
+    const double cpu = clock_process_cpu_ns(), wall = clock_ns();
     for (int64_t c = 0; c < side->calls && rc == 0; c++)
         rc = call(duet, s, error);
-    const double wall_spent = clock_ns() - wall, cpu_spent = cpu_ns(duet) - cpu;
+    const double wall_spent = clock_ns() - wall, cpu_spent = clock_process_cpu_ns() - cpu;
     worker_turn(duet->worker, -1);
     if (rc == 0 && (series_add(&side->wall, wall_spent / calls) < 0 || series_add(&side->cpu, cpu_spent / calls) < 0))
         rc = error_system(error, ENOMEM, "samples");
@@ -190,30 +90,47 @@ static void swap(struct duet *duet)
     member_swap_workspaces(&duet->sides[A].member, &duet->sides[B].member);
 }
 
-/* Both in turn until warm; tells how long their calls take. */
+void worker_duet_batches(const double call_ns[SIDES], int64_t calls[SIDES])
+{
+    const bool alike = call_ns[A] <= 2 * call_ns[B] && call_ns[B] <= 2 * call_ns[A];
+    for (int s = 0; s < SIDES; s++) {
+        const double one_ns = alike ? (call_ns[A] + call_ns[B]) / 2 : call_ns[s];
+        const int64_t batch = (int64_t)(sample_aim_ns / fmax(one_ns, 1) + 0.5);
+        calls[s] = batch < 1 ? 1 : batch;
+    }
+}
+
+/* Both in turn until warm, and as many calls a sample as their last ones suggest: by the clock that will judge, and
+ * their medians, for time that others took must not make the batches of one side shorter. */
 static int warm_up(struct duet *duet, double seconds, struct error *error)
 {
     const double began = clock_ns();
-    int64_t rounds = 0;
-    double spent[SIDES] = {0};
+    double cpu[SIDES][WARM_KEPT], wall[SIDES][WARM_KEPT], call_ns[SIDES];
+    size_t rounds = 0;
     int rc = 0;
     do {
         for (int s = 0; s < SIDES && rc == 0; s++) {
             worker_turn(duet->worker, s);
-            const double before = clock_ns();
+            const double cpu_before = clock_process_cpu_ns(), wall_before = clock_ns();
             rc = call(duet, s, error);
-            if (rounds > 0)
-                spent[s] += clock_ns() - before;
-            duet->sides[s].call_ns = rounds > 0 ? spent[s] / (double)rounds : clock_ns() - before;
+            wall[s][rounds % WARM_KEPT] = clock_ns() - wall_before;
+            cpu[s][rounds % WARM_KEPT] = clock_process_cpu_ns() - cpu_before;
             worker_turn(duet->worker, -1);
         }
         rounds++;
     } while (rc == 0 && clock_ns() - began < 1e9 * seconds);
-    for (int s = 0; s < SIDES && rc == 0; s++) {
-        const int64_t batch = (int64_t)(sample_aim_ns / duet->sides[s].call_ns + 0.5);
-        duet->sides[s].calls = batch < 1 ? 1 : batch;
+    if (rc < 0)
+        return rc;
+    const size_t kept = rounds < WARM_KEPT ? rounds : WARM_KEPT;
+    for (int s = 0; s < SIDES; s++) {
+        const double by_cpu = duet->worker->team.threads == 1 ? statistics_median(cpu[s], kept) : 0;
+        call_ns[s] = by_cpu > 0 ? by_cpu : statistics_median(wall[s], kept); /* 0: a clock that ticks too seldom */
     }
-    return rc;
+    int64_t calls[SIDES];
+    worker_duet_batches(call_ns, calls);
+    for (int s = 0; s < SIDES; s++)
+        duet->sides[s].calls = calls[s];
+    return 0;
 }
 
 /* Nanoseconds of CPU time that a chain of multiplications takes: the clock of the core, and nothing else. Best of five,
@@ -242,7 +159,7 @@ static int play(struct duet *duet, double seconds, int *blocks, struct error *er
     int rc = 0;
     *blocks = 0;
     while (rc == 0 && (played < 1e9 * seconds || *blocks < LEAST_BLOCKS)) {
-        const int outer = (int)(draw(duet) & 1), order[] = {outer, !outer, !outer, outer};
+        const int outer = (int)(worker_duet_draw(duet) & 1), order[] = {outer, !outer, !outer, outer};
         for (int i = 0; i < 4 && rc == 0; i++) {
             rc = sample(duet, order[i], error);
             const struct side *side = &duet->sides[order[i]];
@@ -251,26 +168,6 @@ static int play(struct duet *duet, double seconds, int *blocks, struct error *er
         }
         ++*blocks;
         swap(duet);
-    }
-    return rc;
-}
-
-/* What is judged is what was timed: the second data set, into poisoned outputs. */
-static int show(struct duet *duet, struct error *error)
-{
-    struct operands *operands = &duet->rotation.operands;
-    const int threads = duet->worker->team.threads;
-    int rc = 0;
-    rotation_fill(&duet->rotation, 1, threads);
-    for (int s = 0; s < SIDES && rc == 0; s++) {
-        operands_poison(operands, threads);
-        worker_turn(duet->worker, s);
-        rc = member_call(&duet->sides[s].member, &duet->rotation.args[0]);
-        worker_turn(duet->worker, -1);
-        if (rc == 0)
-            rc = worker_show_output(duet->worker, s, operands, operands->out.data);
-        if (rc < 0)
-            error_system(error, -rc, "%s, on the data that are verified", duet->sides[s].kernel);
     }
     return rc;
 }
@@ -305,40 +202,85 @@ static const char *page_mode(const struct duet *duet)
     return memory_page_mode(all, sizeof all / sizeof *all);
 }
 
-static json_t *result(const struct duet *duet, int blocks, double drift, const struct noise_reading *before,
-                      const struct noise_reading *after)
+/* What was seen around the samples. */
+struct gauges {
+    struct noise_reading before, after;
+    double drift; /* of the clock, a share */
+    double busy_ns;
+    int64_t migrations; /* -1: nothing says where a thread should be */
+    int blocks;
+};
+
+static void forget_busy(struct duet *duet)
+{
+    for (int s = 0; s < SIDES; s++)
+        memset(duet->sides[s].member.busy_ns, 0, (size_t)duet->worker->team.threads * sizeof(double));
+}
+
+/* Time on the wall that threads were busy: one that has nothing to do loses nothing to others. */
+static double busy_ns(const struct duet *duet)
+{
+    double total = 0;
+    for (int s = 0; s < SIDES; s++)
+        for (int t = 0; t < duet->worker->team.threads; t++)
+            total += duet->sides[s].member.busy_ns[t];
+    return total;
+}
+
+static json_t *result(const struct duet *duet, const struct gauges *gauges)
 {
     const struct side *a = &duet->sides[A], *b = &duet->sides[B];
+    const struct noise_reading *before = &gauges->before, *after = &gauges->after;
     const double cpus = (double)sysconf(_SC_NPROCESSORS_ONLN); /* steal is told of all together */
-    const int threads = strcmp(a->member.schedule->name, "serial") == 0 ? 1 : duet->worker->team.threads;
     const double wall_ns = sum(&a->wall) * (double)a->calls + sum(&b->wall) * (double)b->calls;
     const double cpu = sum(&a->cpu) * (double)a->calls + sum(&b->cpu) * (double)b->calls;
-    json_t *event = json_pack("{s:s,s:i,s:s,s:s}", "event", "duet", "blocks", blocks, "schedule_a",
-                              a->member.schedule->name, "schedule_b", b->member.schedule->name);
+    json_t *event = json_pack("{s:s,s:i,s:s,s:s,s:I,s:I}", "event", "duet", "blocks", gauges->blocks, "schedule_a",
+                              a->member.schedule->name, "schedule_b", b->member.schedule->name, "calls_a",
+                              (json_int_t)a->calls, "calls_b", (json_int_t)b->calls);
     json_object_set_new(event, "log_ratio_wall", json_number_or_null(log(median(&b->wall) / median(&a->wall))));
     json_object_set_new(event, "log_ratio_cpu", json_number_or_null(log(median(&b->cpu) / median(&a->cpu))));
     json_object_set_new(event, "median_wall_a_ns", json_number_or_null(median(&a->wall)));
     json_object_set_new(event, "median_wall_b_ns", json_number_or_null(median(&b->wall)));
     json_object_set_new(event, "median_cpu_a_ns", json_number_or_null(median(&a->cpu)));
     json_object_set_new(event, "median_cpu_b_ns", json_number_or_null(median(&b->cpu)));
-    json_object_set_new(event, "wall_over_cpu", json_number_or_null(wall_ns * threads / cpu));
+    json_object_set_new(event, "wall_over_cpu", json_number_or_null(gauges->busy_ns / cpu));
     json_object_set_new(
         event, "switches_per_s",
         json_number_or_null((double)(after->involuntary_switches - before->involuntary_switches) / (wall_ns / 1e9)));
     json_object_set_new(
         event, "steal_share",
         json_number_or_null(before->steal_ns < 0 ? NAN : (after->steal_ns - before->steal_ns) / (wall_ns * cpus)));
-    json_object_set_new(event, "clock_drift", json_number_or_null(drift));
+    json_object_set_new(event, "clock_drift", json_number_or_null(gauges->drift));
     const char *pages = page_mode(duet);
     json_object_set_new(event, "page_mode", pages ? json_string(pages) : json_null());
-    json_object_set_new(event, "migrations", json_integer((json_int_t)duet->worker->team.migrations));
+    json_object_set_new(event, "migrations", json_count_or_null(gauges->migrations));
     return event;
 }
 
+static int measure(struct duet *duet, double seconds, struct gauges *gauges, struct error *error)
+{
+    struct team *team = &duet->worker->team;
+    team->migrations = 0;
+    forget_busy(duet);
+    const double clock_before = calibrate();
+    noise_read(&gauges->before);
+    int rc = play(duet, seconds, &gauges->blocks, error);
+    noise_read(&gauges->after);
+    gauges->drift = fabs(calibrate() / clock_before - 1);
+    gauges->busy_ns = busy_ns(duet);
+    if (rc == 0)
+        rc = worker_duet_inspect(duet, -1, error);
+    gauges->migrations = team->cpus ? team->migrations : -1;
+    return rc;
+}
+
+/* A kernel that waits for ever as it is closed is watched like any other. */
 static void duet_release(struct duet *duet)
 {
     for (int s = 0; s < SIDES; s++) {
+        worker_turn(duet->worker, s);
         member_close(&duet->sides[s].member);
+        worker_turn(duet->worker, -1);
         free(duet->sides[s].wall.values);
         free(duet->sides[s].cpu.values);
     }
@@ -348,16 +290,36 @@ static void duet_release(struct duet *duet)
     free(duet->offset);
 }
 
-static int open_sides(struct duet *duet, const char *schedule, struct error *error)
+static int open_side(struct duet *duet, int s, const char *schedule, struct error *error)
 {
-    const int first = (int)(draw(duet) & 1);
+    struct side *side = &duet->sides[s];
+    worker_turn(duet->worker, s);
+    int rc = member_open(side->kernel, schedule, &duet->rotation.operands, &duet->worker->team, MEMORY_HUGE,
+                         &side->member, error);
+    worker_turn(duet->worker, -1);
+    if (rc == -ENOTSUP)
+        return rc;
+    return rc < 0 ? error_prefix(error, rc, "%s", side->label) : worker_duet_trespass(duet, s, error);
+}
+
+/* *refused: a side can't do the problem, which is told. Where it is B, A is asked too: it may not be B's fault. */
+static int open_sides(struct duet *duet, const json_t *request, bool *refused, struct error *error)
+{
+    const int first = (int)json_get_int(request, "open_first", A);
+    const char *schedule = json_get_string(request, "schedule", "auto");
     int rc = 0;
+    *refused = false;
+    duet->threads = trespass_threads();
     for (int i = 0; i < SIDES && rc == 0; i++) {
         const int s = i ^ first;
-        worker_turn(duet->worker, s);
-        rc = member_open(duet->sides[s].kernel, schedule, &duet->rotation.operands, &duet->worker->team, MEMORY_HUGE,
-                         &duet->sides[s].member, error);
-        worker_turn(duet->worker, -1);
+        rc = *refused && s == B ? 0 : open_side(duet, s, schedule, error);
+        if (rc != -ENOTSUP)
+            continue;
+        *refused = true;
+        rc = worker_tell(duet->worker, json_pack("{s:s,s:i,s:o}", "event", "refused", "member", s, "text",
+                                                 json_text(error->text, strlen(error->text))));
+        if (rc < 0)
+            error_system(error, -rc, "%s", duet->sides[s].label);
     }
     return rc;
 }
@@ -366,35 +328,29 @@ int worker_duet(struct worker *worker, const json_t *request, struct error *erro
 {
     struct duet duet = {.worker = worker, .seed = (uint64_t)json_get_int(request, "seed", 1)};
     struct problem_spec spec;
-    struct noise_reading before, after;
-    int blocks = 0;
+    struct gauges gauges = {0};
+    bool refused = false;
     const enum cache_state cache = (enum cache_state)cache_from_name(json_get_string(request, "cache", "warm"));
     int rc = spec_from_json(json_object_get(request, "spec"), &spec, error);
     if (rc == 0)
-        rc = load_sides(&duet, request, error);
+        rc = worker_duet_load(&duet, request, error);
     if (rc == 0)
         rc = rotation_create(&spec, cache, worker->llc_bytes, worker->team.threads, &duet.rotation, error);
     if (rc == 0)
         rc = make_outputs(&duet, error);
     if (rc == 0)
-        rc = open_sides(&duet, json_get_string(request, "schedule", "auto"), error);
+        rc = open_sides(&duet, request, &refused, error);
+    if (rc < 0 || refused)
+        goto cleanup;
+    rc = worker_duet_qualify(&duet, error);
     if (rc == 0)
         rc = warm_up(&duet, json_get_number(request, "warm_s", 0.3), error);
-    if (rc < 0)
-        goto cleanup;
-    worker->team.migrations = 0;
-    const double clock_before = calibrate();
-    noise_read(&before);
-    rc = play(&duet, json_get_number(request, "seconds", 1), &blocks, error);
-    noise_read(&after);
-    const double drift = fabs(calibrate() / clock_before - 1);
     if (rc == 0)
-        rc = team_inspect(&worker->team, error);
-    if (rc < 0)
-        goto cleanup;
-    rc = show(&duet, error);
+        rc = measure(&duet, json_get_number(request, "seconds", 1), &gauges, error);
     if (rc == 0)
-        rc = worker_tell(worker, result(&duet, blocks, drift, &before, &after));
+        rc = worker_duet_show(&duet, error);
+    if (rc == 0)
+        rc = worker_tell(worker, result(&duet, &gauges));
 cleanup:
     duet_release(&duet);
     return rc;

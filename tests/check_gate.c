@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "harness/gate.h"
+#include "harness/gate_report.h"
 #include "harness/json_util.h"
 
 /* A record as duet_decide makes it: what gate reads of one. */
@@ -136,6 +137,43 @@ static void many_points_raise_the_bar(void **state)
     assert_non_null(strstr(json_get_string(missed, "note", ""), "not among so many points (adjusted p = 0.052)"));
     json_decref(flagged);
     json_decref(missed);
+}
+
+/* No other point has a say in what is no suspect. */
+static void all_but_suspects_are_concluded_at_once(void **state)
+{
+    (void)state;
+    json_t *records = same_points(1), *made, *tainting = json_pack("[o]", control("slower", "slower"));
+    size_t i;
+    json_array_append_new(records, broken("wrong"));
+    json_array_append_new(records, record("inconclusive", 1));
+    json_object_set_new(json_array_get(records, 2), "smallest_detectable", json_real(0.04));
+    json_array_foreach(records, i, made) gate_conclude_so_far(made);
+    assert_string_equal(json_get_string(json_array_get(records, 0), "outcome", ""), "same");
+    assert_string_equal(json_get_string(json_array_get(records, 1), "outcome", ""), "wrong");
+    assert_non_null(strstr(json_get_string(json_array_get(records, 2), "note", ""), "a slowdown of 4.0 % or more"));
+    json_t *early = json_deep_copy(records);
+    conclude(records, tainting);
+    assert_true(json_equal(records, early));
+    json_decref(early);
+    json_decref(records);
+    json_decref(tainting);
+}
+
+static void a_suspect_so_far_is_unconfirmed(void **state)
+{
+    (void)state;
+    enum exit_code code;
+    json_t *slower = with_p(record("slower", 1.1), 1e-9, 1);
+    gate_suspect(slower);
+    gate_conclude_so_far(slower);
+    assert_int_equal(gate_outcome(slower), GATE_INCONCLUSIVE);
+    assert_non_null(strstr(json_get_string(slower, "note", ""), "slower by its own interval"));
+    gate_note_fixed(slower);
+    confirm(slower, 1.1, 0.001);
+    assert_int_equal(fate(slower, 3, &code), GATE_REGRESSION);
+    assert_true(json_is_null(json_object_get(slower, "note")));
+    json_decref(slower);
 }
 
 static void several_suspects_help_each_other(void **state)
@@ -371,6 +409,57 @@ static void controls(void **state)
     }
 }
 
+/* Of the regression's class and clock, but without a verdict: the regression stands, and its note tells. */
+static void a_control_without_a_verdict_vouches_for_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *class, *judged_by, *first, *again;
+        bool noted;
+    } cases[] = {{"compute", "cpu", "same", NULL, false},          {"compute", "cpu", "inconclusive", NULL, true},
+                 {"compute", "cpu", "slower", "same", false},      {"compute", "cpu", "slower", "inconclusive", true},
+                 {"compute", "wall", "inconclusive", NULL, false}, {"memory", "cpu", "inconclusive", NULL, false},
+                 {"compute", "cpu", "unreached", NULL, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        json_t *all = json_array(), *records = same_points(3), *slower = suspect("slower", 1.1, 1e-6);
+        json_t *made = control(cases[i].first, cases[i].again);
+        json_object_set_new(made, "class", json_string(cases[i].class));
+        json_object_set_new(made, "judged_by", json_string(cases[i].judged_by));
+        if (strcmp(cases[i].first, "unreached") == 0)
+            json_object_set_new(made, "first", broken("unreached"));
+        json_array_append_new(all, made);
+        json_object_set_new(slower, "class", json_string("compute"));
+        json_object_set_new(slower, "judged_by", json_string("cpu"));
+        confirm(slower, 1.1, 1e-6);
+        json_array_append(records, slower);
+        gate_flag(records);
+        assert_int_equal(conclude(records, all).exit_code, EXIT_REGRESSION);
+        const char *note = json_get_string(slower, "note", NULL);
+        assert_int_equal(note && strstr(note, "its control has no verdict"), cases[i].noted);
+        json_decref(slower);
+        json_decref(records);
+        json_decref(all);
+    }
+}
+
+static void what_new_lost_is_told_and_passes(void **state)
+{
+    (void)state;
+    json_t *lost = broken("skipped"), *never = broken("skipped"), *records = same_points(1);
+    json_object_set_new(lost, "lost", json_true());
+    json_array_append(records, lost);
+    json_array_append(records, never);
+    const struct gate_result result = conclude(records, NULL);
+    assert_int_equal(result.exit_code, EXIT_OK);
+    assert_int_equal(result.counts[GATE_SKIPPED], 2);
+    assert_string_equal(json_get_string(lost, "note", ""), "lost: BASE does it; why not");
+    assert_true(gate_is_lost(lost) && gate_is_news(lost));
+    assert_false(gate_is_lost(never) || gate_is_news(never));
+    json_decref(records);
+    json_decref(never);
+    json_decref(lost);
+}
+
 static void a_base_that_fails_against_itself_is_a_failure(void **state)
 {
     (void)state;
@@ -389,6 +478,8 @@ int main(void)
         cmocka_unit_test(a_confirmed_slowdown_is_a_regression),
         cmocka_unit_test(a_confirmed_speedup_is_an_improvement_and_no_failure),
         cmocka_unit_test(many_points_raise_the_bar),
+        cmocka_unit_test(all_but_suspects_are_concluded_at_once),
+        cmocka_unit_test(a_suspect_so_far_is_unconfirmed),
         cmocka_unit_test(several_suspects_help_each_other),
         cmocka_unit_test(a_suspect_that_did_not_run_on_is_not_flagged),
         cmocka_unit_test(a_flagged_one_that_could_not_be_confirmed_is_open),
@@ -401,6 +492,8 @@ int main(void)
         cmocka_unit_test(the_worst_decides_the_exit_code),
         cmocka_unit_test(the_greatest_change_comes_first),
         cmocka_unit_test(controls),
+        cmocka_unit_test(a_control_without_a_verdict_vouches_for_nothing),
+        cmocka_unit_test(what_new_lost_is_told_and_passes),
         cmocka_unit_test(a_base_that_fails_against_itself_is_a_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

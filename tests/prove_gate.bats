@@ -6,7 +6,7 @@
 . "$BATS_TEST_DIRNAME/helpers.bash"
 
 # records FILE COUNT SD BIAS: a recording of identical code, normal log-ratios drawn from a seed, of each class and load,
-# 60 live verdicts a class, and a planted slowdown's size.
+# 60 live verdicts a class, and the planted slowdowns' sizes.
 records() {
   python3 - "$@" <<'END'
 import json, random, sys
@@ -23,9 +23,11 @@ with open(path, "w") as file:
             for _ in range(10):
                 print(json.dumps({"schema": "attnbench.duet/1", "label": f"{series} live {effect:g}", "status": "ok",
                                   "verdict": verdict, "log_ratios_cpu": [0] * 8, "log_ratios_wall": [0] * 8}), file=file)
-        print(json.dumps({"schema": "attnbench.duet/1", "label": f"{series} size 0.02", "status": "ok",
-                          "verdict": "slower", "ratio": 1.021, "ratio_low": 1.018, "ratio_high": 1.024,
-                          "log_ratios_cpu": [0] * 8, "log_ratios_wall": [0] * 8}), file=file)
+        for effect in (0.01, 0.02, 0.05):
+            ratio, low, high = (round(1 + share * effect, 4) for share in (1.05, 0.9, 1.2))
+            print(json.dumps({"schema": "attnbench.duet/1", "label": f"{series} size {effect:g}", "status": "ok",
+                              "verdict": "slower", "ratio": ratio, "ratio_low": low, "ratio_high": high,
+                              "log_ratios_cpu": [0] * 8, "log_ratios_wall": [0] * 8}), file=file)
 END
 }
 
@@ -66,6 +68,26 @@ END
   expect_status 4
 }
 
+@test "a proof without live slowdowns, without their sizes, or of two machines is none, and says what is missing" {
+  records "$work/all.jsonl" 1000 0.001 0
+  wanting() { # TEXT FILE
+    attempt "$ATTNBENCH" selftest-gate --verdicts 500 "$2"
+    expect_status 4
+    expect_out "No proof, for want of: $1."
+  }
+  sed '/live 0.0[25]/{s/live 0.0[25]/live 0/; s/"slower"/"same"/}' "$work/all.jsonl" >"$work/same.jsonl"
+  wanting '20 live verdicts of compute on 2 %' "$work/same.jsonl"
+  sed '/memory .* live 0.05/s/live 0.05/live 0.02/' "$work/all.jsonl" >"$work/two.jsonl"
+  wanting '20 live verdicts of memory on 5 %' "$work/two.jsonl"
+  grep -v 'size 0.05' "$work/all.jsonl" >"$work/unsized.jsonl"
+  wanting "the measured size of compute's planted 5 %" "$work/unsized.jsonl"
+  grep -v 'memory .* size' "$work/all.jsonl" >"$work/memory.jsonl"
+  wanting "the measured size of memory's planted 1 %" "$work/memory.jsonl"
+  sed '1{p; s/"k"/"other"/}' "$work/all.jsonl" >"$work/mixed.jsonl"
+  wanting 'records of one machine alone' "$work/mixed.jsonl"
+  expect_out 'these figures mix machines'
+}
+
 @test "too little recorded is no proof, and says so" {
   records "$work/little.jsonl" 50 0.002 0
   attempt "$ATTNBENCH" selftest-gate --verdicts 500 "$work/little.jsonl"
@@ -84,7 +106,7 @@ END
   expect_status 0
   printf '\n' >>"$work/torn.jsonl"
   attempt "$ATTNBENCH" selftest-gate --verdicts 2000 "$work/torn.jsonl"
-  expect_refusal 2 "$work/torn.jsonl:286: neither a context nor a record of a duet"
+  expect_refusal 2 "$work/torn.jsonl:294: neither a context nor a record of a duet"
   printf '{"schema":"attnbench.duet/1","label":"fast"}\n' >"$work/label.jsonl"
   attempt "$ATTNBENCH" selftest-gate "$work/label.jsonl"
   expect_refusal 2 "label.jsonl:1: its label is 'fast'"
@@ -120,6 +142,15 @@ END
   cmp rec.jsonl results/*/prove-gate/recording.jsonl
   cmp stdout results/*/prove-gate/rates.md
   if grep -qF "$work" rec.jsonl; then tell "a path of this machine"; fi
+  sed '0,/"machine_key":"[^"]*"/s//"machine_key":"elsewhere"/' rec.jsonl >two.jsonl
+  attempt scripts/prove-gate --build "$build" --out two.jsonl --only compute/quiet
+  expect_refusal 2 "two.jsonl: holds records of machine elsewhere" "begin another file"
+  sed 's/"machine_key":"[^"]*"/"machine_key":"elsewhere"/' rec.jsonl >moved.jsonl
+  cp moved.jsonl before.jsonl
+  attempt scripts/prove-gate --build "$build" --out moved.jsonl --processes 27 --live 1 --only compute/quiet
+  expect_status 2
+  [[ $err == *"moved.jsonl: holds records of machine elsewhere"* ]] || tell "another machine's file is not added to"
+  cmp moved.jsonl before.jsonl
   sed -i 's/"H": *1,/"H": 2,/' rec.jsonl
   record compute/busy
   expect_refusal 2 "was recorded with H 2, not 1"
