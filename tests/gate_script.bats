@@ -209,6 +209,15 @@ ended() { # PID: of a child of ours, within half a minute
   tidy ""
 }
 
+@test "the base that a linked worktree is building stays" {
+  repository
+  git worktree add -q ../second base
+  git -C ../second worktree add -q build/gate-base/tree base
+  attempt scripts/gate base --tau 20% --max-time 0.01s
+  expect_status 4
+  [ -e ../second/build/gate-base/tree/Makefile ] || tell "another checkout's worktree is gone"
+}
+
 @test "files that flags name are those of the folder where it is called" {
   repository
   mkdir elsewhere
