@@ -58,8 +58,16 @@ static double typical(const json_t *record, const char *field)
     return median;
 }
 
-/* Whether the verdict would be another, were the interval wider by slack on both sides: samples alternate, so what
- * drifts meets both sides alike but for a part of it, and never counts for more than the whole. */
+/* How far a share of every process's time may have moved the mean of their log-ratios. Which side it meets is left to
+ * chance, as the order of the samples is: a process's ratio moves by the share at most, either way, and the mean of n
+ * by more than share sqrt(2 ln(2 / 0.01) / n) in no more than one case of a hundred (Hoeffding 1963). */
+static double slack_of(double share, size_t processes)
+{
+    const double bound = sqrt(2 * log(2 / 0.01) / (double)(processes ? processes : 1));
+    return share * fmin(bound, 1);
+}
+
+/* Whether the verdict would be another, were the interval wider by slack on both sides. */
 static bool is_shaken(const struct sequential_verdict *verdict, const struct sequential_rule *rule, bool one_sided,
                       double slack)
 {
@@ -86,9 +94,9 @@ const char *duet_noise_reason(const json_t *record, const struct sequential_verd
         return intern_format("noisy: %.0f involuntary switches a second", switches);
     if (typical(record, "migrations") > 0)
         return "noisy: threads were met on other CPUs than theirs";
-    if (steal > noisy_steal && is_shaken(verdict, rule, one_sided, steal))
+    if (steal > noisy_steal && is_shaken(verdict, rule, one_sided, slack_of(steal, verdict->processes)))
         return intern_format("noisy: %.1f %% of the CPUs' time was stolen", 100 * steal);
-    if (drift > noisy_drift && is_shaken(verdict, rule, one_sided, drift))
+    if (drift > noisy_drift && is_shaken(verdict, rule, one_sided, slack_of(drift, verdict->processes)))
         return intern_format("noisy: the clock drifted by %.1f %% within a process", 100 * drift);
     return NULL;
 }
@@ -115,6 +123,8 @@ static bool evaluate(const struct duet_run *run, const json_t *record, bool fixe
     double *values = duet_log_ratios(record, &count);
     struct sequential_rule rule = run->rule;
     if (fixed) {
+        /* looked at before, unless so many processes were asked for: then at the level of a later look */
+        rule.same_confidence[0] = rule.same_confidence[run->exactly ? 0 : rule.look_count - 1];
         rule.looks[0] = count;
         rule.look_count = 1;
     }

@@ -12,8 +12,11 @@
 
 struct sequential_rule sequential_rule_for(double tau)
 {
-    struct sequential_rule rule = {
-        .tau = tau, .confidence = 0.99, .looks = {8, 12, 16, 20, 24}, .look_count = SEQUENTIAL_LOOKS};
+    struct sequential_rule rule = {.tau = tau,
+                                   .confidence = 0.99,
+                                   .same_confidence = {0.99, 0.997, 0.997, 0.997, 0.997},
+                                   .looks = {8, 12, 16, 20, 24},
+                                   .look_count = SEQUENTIAL_LOOKS};
     return rule;
 }
 
@@ -23,6 +26,9 @@ static bool rule_holds(const struct sequential_rule *rule)
         return false;
     if (rule->look_count < 1 || rule->look_count > SEQUENTIAL_LOOKS || rule->looks[0] < 1)
         return false;
+    for (size_t i = 0; i < rule->look_count; i++)
+        if (!(rule->same_confidence[i] > 0 && rule->same_confidence[i] < 1))
+            return false;
     for (size_t i = 1; i < rule->look_count; i++)
         if (rule->looks[i] <= rule->looks[i - 1])
             return false;
@@ -36,32 +42,40 @@ static enum sequential_decision change(double low, double high, double margin)
     return high < -margin ? SEQUENTIAL_FASTER : SEQUENTIAL_GO_ON;
 }
 
-static enum sequential_decision gate_look(double low, double high, double tau, double margin)
+/* plain: at the rule's confidence; wide: at that of the look's test for same. */
+typedef enum sequential_decision look_test(const struct signed_rank_interval *plain,
+                                           const struct signed_rank_interval *wide, double tau, double margin);
+
+static enum sequential_decision gate_look(const struct signed_rank_interval *plain,
+                                          const struct signed_rank_interval *wide, double tau, double margin)
 {
-    if (high < tau)
-        return low <= -tau && high < -margin ? SEQUENTIAL_FASTER : SEQUENTIAL_SAME;
-    return change(low, high, margin);
+    if (wide->high < tau)
+        return plain->low <= -tau && plain->high < -margin ? SEQUENTIAL_FASTER : SEQUENTIAL_SAME;
+    return plain->high < tau ? SEQUENTIAL_GO_ON : change(plain->low, plain->high, margin);
 }
 
-static enum sequential_decision duet_look(double low, double high, double tau, double margin)
+static enum sequential_decision duet_look(const struct signed_rank_interval *plain,
+                                          const struct signed_rank_interval *wide, double tau, double margin)
 {
-    return -tau < low && high < tau ? SEQUENTIAL_SAME : change(low, high, margin);
+    if (-tau < wide->low && wide->high < tau)
+        return SEQUENTIAL_SAME;
+    return -tau < plain->low && plain->high < tau ? SEQUENTIAL_GO_ON : change(plain->low, plain->high, margin);
 }
-
-typedef enum sequential_decision look_test(double low, double high, double tau, double margin);
 
 static int judge_look(const double *log_ratios, const struct sequential_rule *rule, look_test *test,
                       struct sequential_verdict *verdict)
 {
     const double tau = log1p(rule->tau), margin = log1p(rule->tau / 4);
-    struct signed_rank_interval interval;
+    struct signed_rank_interval interval, wide;
     int code = signed_rank_estimate(log_ratios, verdict->processes, rule->confidence, &interval);
+    if (code == 0)
+        code = signed_rank_estimate(log_ratios, verdict->processes, rule->same_confidence[verdict->look], &wide);
     if (code < 0)
         return code;
     verdict->estimate = interval.estimate;
     verdict->low = interval.low;
     verdict->high = interval.high;
-    verdict->decision = test(interval.low, interval.high, tau, margin);
+    verdict->decision = test(&interval, &wide, tau, margin);
     return 0;
 }
 
@@ -100,7 +114,8 @@ static int judge(const double *log_ratios, size_t n, const struct sequential_rul
             return code;
         now.p_slower = slower.greater;
         now.p_faster = faster.less;
-        now.smallest_detectable = expm1(margin + (now.high - now.low) / 2);
+        const double half = (now.high - now.low) / 2;
+        now.smallest_detectable = expm1(fmax(margin + half, log1p(rule->tau) - half));
     }
     *verdict = now;
     return 0;

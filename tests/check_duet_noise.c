@@ -130,6 +130,25 @@ static void steal_and_drift_count_where_they_could_turn_the_verdict(void **state
     }
 }
 
+/* 24 processes that each drifted by 2 %: their mean by sqrt(2 ln 200 / 24) of it, 1.329 %, in 1 of 100 cases. */
+static void chance_evens_out_over_many_processes(void **state)
+{
+    (void)state;
+    const double high = log1p(tau), slack = 0.02 * sqrt(2 * log(200) / 24);
+    struct sequential_verdict same = verdict_of(SEQUENTIAL_SAME, 0, high - slack - 1e-6);
+    same.processes = 24;
+    assert_true(fabs(slack - 0.01329) < 1e-5);
+    assert_null(reason("cpu", "clock_drift", 0.02, &same, true));
+    assert_null(reason(
+        "cpu", "steal_share", 0.0201,
+        &(struct sequential_verdict){.decision = SEQUENTIAL_SAME, .processes = 24, .high = high - slack - 1e-4}, true));
+    same.high = high - slack + 1e-6;
+    assert_non_null(reason("cpu", "clock_drift", 0.02, &same, true));
+    same.processes = 4; /* fewer: never more than the whole */
+    same.high = high - 0.02 - 1e-6;
+    assert_null(reason("cpu", "clock_drift", 0.02, &same, true));
+}
+
 static void an_open_verdict_needs_no_reason(void **state)
 {
     (void)state;
@@ -320,6 +339,7 @@ int main(void)
         cmocka_unit_test(each_gauge_has_its_threshold_and_its_clock),
         cmocka_unit_test(what_is_not_known_is_no_noise),
         cmocka_unit_test(steal_and_drift_count_where_they_could_turn_the_verdict),
+        cmocka_unit_test(chance_evens_out_over_many_processes),
         cmocka_unit_test(an_open_verdict_needs_no_reason),
         cmocka_unit_test(the_median_process_decides),
         cmocka_unit_test(noise_extends_and_is_given_up_only_at_the_end),

@@ -41,9 +41,9 @@ static void known_series(void **state)
         size_t processes;
         double estimate, low, high, p_slower, p_faster, detectable;
     } known[] = {
-        {0, 0.5, SEQUENTIAL_SAME, SEQUENTIAL_SAME, 8, -0.00025, -0.0045, 0.004, 1, 1, 0.00928033927816569},
+        {0, 0.5, SEQUENTIAL_SAME, SEQUENTIAL_SAME, 8, -0.00025, -0.0045, 0.004, 1, 1, 0.01567419883869776},
         {0.03, 0.5, SEQUENTIAL_SLOWER, SEQUENTIAL_SLOWER, 8, 0.02975, 0.0255, 0.034, 0.00390625, 1,
-         0.00928033927816569},
+         0.01567419883869776},
         {0.014, 1.5, SEQUENTIAL_SLOWER, SEQUENTIAL_SLOWER, 16, 0.014, 0.00575, 0.02225, 0.0025787353515625, 1,
          0.013325545654423806},
         {0.01, 3, SEQUENTIAL_INCONCLUSIVE, SEQUENTIAL_INCONCLUSIVE, 24, 0.01, -0.0035, 0.0235, 0.14483356475830078,
@@ -131,6 +131,33 @@ static void order_of_the_tests(void **state)
     }
 }
 
+/* Twelve values, one of them far off: by the null distribution's counts (1, 1, 1, 2, 2, ... of 4096 signs) the interval
+ * of 99 % ends at the 8th largest Walsh average, that of 99.7 % at the 4th: just below and just above T. */
+static void same_is_spent_over_the_looks(void **state)
+{
+    (void)state;
+    struct sequential_rule rule = sequential_rule_for(0.02);
+    struct sequential_verdict gate, duet;
+    double values[12] = {0.039};
+    for (int i = 1; i < 12; i++)
+        values[i] = (i - 1) * 1e-4;
+    rule.look_count = 2;
+    assert_int_equal(sequential_gate(values, 12, &rule, &gate), 0);
+    assert_int_equal(sequential_duet(values, 12, &rule, &duet), 0);
+    assert_true(close_to(gate.high, 0.0197) && gate.high < log1p(0.02));
+    assert_int_equal(gate.decision, SEQUENTIAL_INCONCLUSIVE);
+    assert_int_equal(duet.decision, SEQUENTIAL_INCONCLUSIVE);
+    values[0] = 0.0388; /* the 4th is below T now */
+    assert_int_equal(sequential_gate(values, 12, &rule, &gate), 0);
+    assert_int_equal(gate.decision, SEQUENTIAL_SAME);
+    values[0] = 0.039;
+    rule.same_confidence[1] = 0.99;
+    assert_int_equal(sequential_gate(values, 12, &rule, &gate), 0);
+    assert_int_equal(gate.decision, SEQUENTIAL_SAME);
+    rule.same_confidence[1] = 0;
+    assert_int_equal(sequential_gate(values, 12, &rule, &gate), -EINVAL);
+}
+
 static uint64_t step(uint64_t *random)
 {
     *random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -166,7 +193,8 @@ static void symmetry_and_promises(void **state)
         assert_true(gate.decision != SEQUENTIAL_SLOWER || gate.high >= log1p(0.02));
         assert_true(duet.decision != SEQUENTIAL_SLOWER || (duet.high >= log1p(0.02) && duet.p_slower <= 0.005));
         assert_true(duet.decision != SEQUENTIAL_FASTER || (duet.low <= -log1p(0.02) && duet.p_faster <= 0.005));
-        assert_true(duet.decision != SEQUENTIAL_INCONCLUSIVE || duet.smallest_detectable >= expm1(log1p(0.005) * 2.5));
+        /* half a width of at least half the way from m to T, or less that is further from T than from m */
+        assert_true(duet.smallest_detectable >= expm1((log1p(0.02) + log1p(0.005)) / 2) - 1e-12);
     }
     assert_int_equal(told[SEQUENTIAL_GO_ON], 0);
     for (int i = SEQUENTIAL_SAME; i <= SEQUENTIAL_INCONCLUSIVE; i++)
@@ -214,9 +242,13 @@ static void names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_series),       cmocka_unit_test(goes_on_until_told),
-        cmocka_unit_test(order_of_the_tests), cmocka_unit_test(symmetry_and_promises),
-        cmocka_unit_test(refusals),           cmocka_unit_test(names),
+        cmocka_unit_test(known_series),
+        cmocka_unit_test(goes_on_until_told),
+        cmocka_unit_test(order_of_the_tests),
+        cmocka_unit_test(same_is_spent_over_the_looks),
+        cmocka_unit_test(symmetry_and_promises),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(names),
     };
     return cmocka_run_group_tests_name("sequential", tests, NULL, NULL);
 }
