@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "file_copy.h"
 #include "gate_run.h"
 #include "intern.h"
@@ -17,6 +18,11 @@
 /* Below so many FLOPs a byte what a core does in a second takes more bytes than memory gives it: a core with two FMA
  * units of 256 bits does about 100 GFLOP/s, and gets about 10 GB/s. */
 static const double balance = 10;
+
+/* Controls get a part of --max-time: without them a verdict is worth less, without points there is none. */
+static const double controls_share = 0.25;
+
+enum { MOST_TRIES = 4 /* representatives of a kind, where kernels refuse what their plug-in said they do */ };
 
 /* What a control vouches for: identical code may be the same by one clock and differ by the other. */
 static const struct kind {
@@ -119,13 +125,15 @@ static json_t *control(struct duet_session *session, const struct duet_pair *lik
 }
 
 /* The control of a kind: of the first representative that no code of its kernel refuses, which only a process of the
- * duet finds out; of the last one where all are refused; NULL where there is none. */
+ * duet finds out; of the last one tried where all are refused; NULL where there is none. */
 static json_t *find_control(struct duet_session *session, const struct kind *kind, bool *tried, int copy)
 {
     const struct duet_pair *like;
     json_t *found = NULL;
     bool refused = true;
-    while (refused && !duet_session_interrupted() && (like = representative(&session->pairs, kind, tried))) {
+    for (int tries = 0; refused && tries < MOST_TRIES && !duet_session_interrupted() &&
+                        (like = representative(&session->pairs, kind, tried));
+         tries++) {
         json_decref(found);
         found = control(session, like, kind, copy);
         refused = strcmp(json_get_string(json_object_get(found, "first"), "status", ""), "skipped") == 0;
@@ -136,8 +144,10 @@ static json_t *find_control(struct duet_session *session, const struct kind *kin
 
 int gate_controls_run(struct duet_session *session, json_t *controls, struct error *error)
 {
+    const double now_ns = clock_ns(), deadline_ns = session->run.deadline_ns;
     bool *tried = calloc(session->pairs.count + 1, sizeof *tried);
     int copy = -1, rc = tried ? 0 : error_system(error, ENOMEM, "%zu pairs", session->pairs.count);
+    session->run.deadline_ns = now_ns + controls_share * (deadline_ns - now_ns);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds && rc == 0 && !duet_session_interrupted(); k++) {
         const struct duet_pair *like = representative(&session->pairs, &kinds[k], tried);
         if (like && copy < 0) /* the same code, to be loaded a second time; the path works in this process's children */
@@ -146,6 +156,7 @@ int gate_controls_run(struct duet_session *session, json_t *controls, struct err
         if (found)
             json_array_append_new(controls, found);
     }
+    session->run.deadline_ns = deadline_ns;
     if (copy >= 0)
         close(copy);
     free(tried);

@@ -159,30 +159,13 @@ static int write_ratio(struct ratios_writer *writer, int64_t series, const char 
 }
 
 /* A point that was not measured has no ratio; one that went wrong or failed at last may still have that of its verdict
- * before, but not of a kernel that works. Documents without a status hold nothing but what is ok. */
+ * before, but not of a kernel that works. Documents without a status hold nothing but what is ok. A gate's provisional
+ * line (gate.h) was chosen for its ratio, which more processes would bring nearer to 1: it never counts, for where the
+ * gate came to its end another line of the point does. */
 static bool has_ratio(const json_t *entry)
 {
     return strcmp(json_get_string(entry, "status", "ok"), "ok") == 0 &&
-           json_is_number(json_object_get(entry, "log_ratio"));
-}
-
-/* Whether the line of a gate's suspect was provisional, and a later one of the same point stands in its place (gate.h):
- * also one that went wrong, whose kernel has no ratio. */
-static bool is_superseded(const json_t *points, size_t index)
-{
-    static const char *const same[] = {"point_id", "a", "b"};
-    const json_t *entry = json_array_get(points, index);
-    if (!json_is_true(json_object_get(entry, "provisional")))
-        return false;
-    for (size_t later = index + 1; later < json_array_size(points); later++) {
-        const json_t *other = json_array_get(points, later);
-        size_t equal = 0;
-        for (size_t f = 0; f < sizeof same / sizeof *same; f++)
-            equal += json_equal(json_object_get(entry, same[f]), json_object_get(other, same[f])) != 0;
-        if (equal == sizeof same / sizeof *same)
-            return true;
-    }
-    return false;
+           json_is_number(json_object_get(entry, "log_ratio")) && !json_is_true(json_object_get(entry, "provisional"));
 }
 
 /* Puts the entry beside those of its series that held the same kernel against the anchor. Of another library's kernel
@@ -211,12 +194,12 @@ static int add_repeat(struct ratios_writer *writer, const json_t *duet, json_t *
 static int write_duet(struct ratios_writer *writer, const json_t *duet, const char *name, struct error *error)
 {
     size_t index;
-    json_t *entry, *points = json_object(), *told = json_object_get(duet, "points");
+    json_t *entry, *points = json_object();
     const char *key;
     int code = history_write_run(&writer->common, context_of(duet), name, &writer->run, error);
-    json_array_foreach(told, index, entry)
+    json_array_foreach(json_object_get(duet, "points"), index, entry)
     {
-        if (code == 0 && has_ratio(entry) && !is_superseded(told, index))
+        if (code == 0 && has_ratio(entry))
             code = add_repeat(writer, duet, entry, points, error);
     }
     json_object_foreach(points, key, entry)

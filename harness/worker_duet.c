@@ -352,6 +352,9 @@ int worker_duet(struct worker *worker, const json_t *request, struct error *erro
     if (rc == 0)
         rc = worker_tell(worker, result(&duet, &gauges));
 cleanup:
-    duet_release(&duet);
+    /* What a kernel left may still run or be damaged: nothing is closed or taken away from under it before the error
+     * is told, and the process, which is one replicate, ends then. */
+    if (rc == 0)
+        duet_release(&duet);
     return rc;
 }

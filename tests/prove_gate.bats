@@ -162,3 +162,14 @@ END
   [ "$code" = 143 ]
   while read -r pid; do ! kill -0 "$pid" 2>/dev/null || { echo "$pid runs on"; return 1; }; done <pids
 }
+
+@test "--gate-tries counts what gate says beside pinned busy loops" {
+  [ "$MODE" = release ] || skip "a sanitizer's objects do not go into a library of their own"
+  export ATTNBENCH_DUET_SECONDS=10ms
+  attempt "$root/scripts/prove-gate" --build "$(dirname "$ATTNBENCH")" --gate-tries 1
+  [[ $status = [01] ]] || tell "exit 0, or 1 where a verdict on 10 ms is wrong"
+  expect_out '| identical code | 1 | 1 x exit ' '| a planted slowdown of 5 % | 1 | 1 x exit '
+  [[ $err == *"identical code, try 1: exit code"* ]] || tell "each try is told"
+  attempt "$root/scripts/prove-gate" --build "$(dirname "$ATTNBENCH")" --gate-tries 0
+  expect_refusal 2 "at least 1"
+}
