@@ -72,7 +72,7 @@ const char *check_once(struct check *check, const char *kernel, const char *sche
     if (!failure && kind != MEMORY_GUARDED)
         failure = member_canary_broken(&member);
     if (!failure && team_flushes_subnormals(team))
-        failure = "left another floating-point mode (FTZ, DAZ, rounding or exceptions)";
+        failure = TEAM_FLOAT_MODE_LEFT;
     if (!failure && team_inspect(team, &error) < 0)
         failure = intern(error.text);
     member_close(&member);

@@ -50,15 +50,12 @@ static bool call(struct contestant *contestant, const struct attn_args *args)
 
 static void check_surroundings(struct contestant *contestant, const struct rotation *rotation)
 {
-    const struct operands *operands = &rotation->operands;
-    const struct memory_block *blocks[] = {&operands->out, &operands->weights, &operands->q,
-                                           &operands->k,   &operands->v,       &rotation->copies};
-    for (size_t b = 0; b < sizeof blocks / sizeof *blocks && !contestant->failure; b++) {
-        const char *broken = blocks[b]->data ? memory_canary_broken(blocks[b]) : NULL;
-        if (broken)
-            contestant->failure = intern_format("wrote out of bounds (%s)", broken);
-    }
-    if (!contestant->failure)
+    const char *broken = operands_canary_broken(&rotation->operands);
+    if (!broken)
+        broken = memory_canary_broken(&rotation->copies);
+    if (broken)
+        contestant->failure = intern_format("wrote out of bounds (%s)", broken);
+    else
         contestant->failure = member_canary_broken(&contestant->member);
 }
 

@@ -22,6 +22,11 @@ void duet_set_status(json_t *record, const char *status, const char *reason)
     json_object_set_new(record, "reason", reason ? json_string(reason) : json_null());
 }
 
+void duet_set_failed(json_t *record)
+{
+    duet_set_status(record, "failed", "the ratios of its times are no numbers");
+}
+
 static bool is_open(const struct sequential_verdict *verdict)
 {
     return verdict->decision == SEQUENTIAL_GO_ON || verdict->decision == SEQUENTIAL_INCONCLUSIVE;
@@ -152,11 +157,6 @@ static bool is_look(const struct sequential_rule *rule, size_t processes)
     return false;
 }
 
-static void set_failed(json_t *record)
-{
-    duet_set_status(record, "failed", "the ratios of its times are no numbers");
-}
-
 bool duet_look(const struct duet_run *run, json_t *record, bool *extended)
 {
     const size_t processes = json_array_size(json_object_get(record, "log_ratios_wall"));
@@ -165,7 +165,7 @@ bool duet_look(const struct duet_run *run, json_t *record, bool *extended)
     if (run->exactly ? processes < most : !is_look(&run->rule, processes))
         return false;
     if (!evaluate(run, record, *extended || run->exactly > 0, &verdict)) {
-        set_failed(record);
+        duet_set_failed(record);
         return true;
     }
     const char *noise = duet_noise_reason(record, &verdict, &run->rule, run->one_sided);
@@ -180,7 +180,7 @@ int duet_look_at_all(const struct duet_run *run, json_t *record)
 {
     struct sequential_verdict verdict;
     if (!evaluate(run, record, true, &verdict)) {
-        set_failed(record);
+        duet_set_failed(record);
         return -EIO;
     }
     set_verdict(record, &verdict, duet_noise_reason(record, &verdict, &run->rule, run->one_sided));

@@ -14,6 +14,9 @@
 /* "status" and "reason" (NULL: none) of a record. */
 void duet_set_status(json_t *record, const char *status, const char *reason);
 
+/* The record's processes told no ratio that is a number. */
+void duet_set_failed(json_t *record);
+
 /* Why what the record's processes saw does not carry the verdict, by the medians over them; NULL: it does, or there is
  * no verdict. Interned. one_sided: the rule of gate, which takes faster for the same. */
 const char *duet_noise_reason(const json_t *record, const struct sequential_verdict *verdict,

@@ -116,7 +116,7 @@ static int check_process(const struct duet_pair *pair, const json_t *result, jso
     int rc = 0;
     if (!json_is_number(json_object_get(result, "log_ratio_cpu")) ||
         !json_is_number(json_object_get(result, "log_ratio_wall"))) {
-        duet_set_status(record, "failed", "the ratios of its times are no numbers");
+        duet_set_failed(record);
         rc = -EIO;
     }
     for (int side = 0; side < DUET_SIDES; side++) {

@@ -12,8 +12,8 @@
  * one of gate_outcome_name, and "note", why it is no other one, or what weakens it (null: nothing to say).
  *
  * In the journal a suspect has two lines, so that a run that is killed does not lose just those: "provisional" true, as
- * it stood when it became one, and, after everything else, the record. A reader takes the first only without the
- * second.
+ * it stood when it became one, and, after everything else, the record. The first is for people: it was chosen for its
+ * ratio, and a history leaves it out.
  */
 #ifndef HARNESS_GATE_H
 #define HARNESS_GATE_H

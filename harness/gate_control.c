@@ -147,12 +147,11 @@ int gate_controls_run(struct duet_session *session, json_t *controls, struct err
     const double now_ns = clock_ns(), deadline_ns = session->run.deadline_ns;
     bool *tried = calloc(session->pairs.count + 1, sizeof *tried);
     int copy = -1, rc = tried ? 0 : error_system(error, ENOMEM, "%zu pairs", session->pairs.count);
+    if (rc == 0 && session->pairs.count > 0) /* the same code, to be loaded a second time by this process's children */
+        rc = file_copy(session->pairs.pairs[0].side[DUET_A].library, "attnbench-control", &copy, error);
     session->run.deadline_ns = now_ns + controls_share * (deadline_ns - now_ns);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds && rc == 0 && !duet_session_interrupted(); k++) {
-        const struct duet_pair *like = representative(&session->pairs, &kinds[k], tried);
-        if (like && copy < 0) /* the same code, to be loaded a second time; the path works in this process's children */
-            rc = file_copy(like->side[DUET_A].library, "attnbench-control", &copy, error);
-        json_t *found = rc == 0 && like ? find_control(session, &kinds[k], tried, copy) : NULL;
+        json_t *found = find_control(session, &kinds[k], tried, copy);
         if (found)
             json_array_append_new(controls, found);
     }

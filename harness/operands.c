@@ -366,6 +366,18 @@ uint64_t operands_input_digest(const struct operands *operands)
     return digest;
 }
 
+const char *operands_canary_broken(const struct operands *operands)
+{
+    const struct memory_block *blocks[] = {&operands->out, &operands->weights, &operands->q,   &operands->k,
+                                           &operands->v,   &operands->bias,    &operands->mask};
+    const char *broken = NULL;
+    for (size_t b = 0; b < sizeof blocks / sizeof *blocks && !broken; b++)
+        broken = memory_canary_broken(blocks[b]);
+    for (int p = 0; p < operands->params && !broken; p++)
+        broken = memory_canary_broken(&operands->param_block[p]);
+    return broken;
+}
+
 double operands_bytes(const struct problem_spec *spec)
 {
     struct plan_entry plan[TENSORS];

@@ -75,6 +75,9 @@ void operands_poison(struct operands *operands, int threads);
 
 /* 64-bit digest of all input bytes, to see that a kernel did not write to its inputs. */
 uint64_t operands_input_digest(const struct operands *operands);
+/* Which of the tensors, inputs, outputs and parameters, was written beside, as memory_canary_broken says; NULL: none.
+ */
+const char *operands_canary_broken(const struct operands *operands);
 
 /* Bytes that operands_create would allocate in all. */
 double operands_bytes(const struct problem_spec *spec);

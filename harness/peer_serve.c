@@ -276,7 +276,7 @@ static const char *misdeed(const struct server *server)
     if (contestant->failure || !is_plugin(contestant->kernel))
         return contestant->failure;
     if (contestant->changed_float_mode)
-        return "left another floating-point mode (FTZ, DAZ, rounding or exceptions)";
+        return TEAM_FLOAT_MODE_LEFT;
     return trespass_found(server->own, server->threads_before);
 }
 

@@ -27,5 +27,6 @@ int team_inspect(struct team *team, struct error *error);
 
 /* Whether any thread has FTZ or DAZ on. */
 bool team_flushes_subnormals(const struct team *team);
+#define TEAM_FLOAT_MODE_LEFT "left another floating-point mode (FTZ, DAZ, rounding or exceptions)"
 
 #endif

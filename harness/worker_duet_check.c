@@ -16,14 +16,10 @@ static const char *name_of(const struct duet *duet, int side)
 
 static const char *broken_canary(const struct duet *duet)
 {
-    const struct operands *o = &duet->rotation.operands;
-    const struct memory_block *blocks[] = {&o->out, &o->weights, &duet->out, &duet->weights, &duet->rotation.copies,
-                                           &o->q,   &o->k,       &o->v,      &o->bias,       &o->mask};
-    const char *broken = NULL;
+    const struct memory_block *blocks[] = {&duet->out, &duet->weights, &duet->rotation.copies};
+    const char *broken = operands_canary_broken(&duet->rotation.operands);
     for (size_t b = 0; b < sizeof blocks / sizeof *blocks && !broken; b++)
         broken = memory_canary_broken(blocks[b]);
-    for (int p = 0; p < o->params && !broken; p++)
-        broken = memory_canary_broken(&o->param_block[p]);
     return broken ? intern_format("wrote out of bounds (%s)", broken) : NULL;
 }
 
@@ -36,7 +32,7 @@ static const char *misdeed(const struct duet *duet)
     if (!found && operands_input_digest(&duet->rotation.operands) != duet->input_digest)
         found = "wrote to its inputs";
     if (!found && team_flushes_subnormals(&duet->worker->team))
-        found = "left another floating-point mode (FTZ, DAZ, rounding or exceptions)";
+        found = TEAM_FLOAT_MODE_LEFT;
     return found;
 }
 
