@@ -38,6 +38,10 @@ enum {
     MISSING = 128          /* bytes of what says what is missing */
 };
 
+/* What a verdict may take, on the mean and at most. */
+#define TYPICAL_S 15.0
+#define LONGEST_S 35.0
+
 #define LIVE_TAU 0.02 /* of scripts/prove-gate's live verdicts */
 
 /* What scripts/prove-gate plants in each class. */
@@ -121,6 +125,20 @@ static bool same_effect(double a, double b)
     return fabs(a - b) < 1e-9;
 }
 
+/* What a verdict took: "9.1, 20.3 s". */
+static const char *spent_text(const struct proof_counts *live, char *out, size_t size)
+{
+    if (isnan(live->spent_s))
+        return "-";
+    snprintf(out, size, "%.1f, %.1f s", live->spent_s / (double)live->verdicts, live->longest_s);
+    return out;
+}
+
+static bool in_time(const struct proof_counts *live)
+{
+    return !(live->spent_s / (double)live->verdicts > TYPICAL_S) && !(live->longest_s > LONGEST_S);
+}
+
 /* Whether so many live verdicts can have come about where the bars hold: the exact interval of their share has a part
  * of what a bar allows. */
 static bool agrees(const struct proof_counts *live)
@@ -143,20 +161,25 @@ static void print_live(const struct proof_series *series, bool *met)
         printf("\nNo live verdicts.\n");
         return;
     }
-    printf("\nLive verdicts (tau %g %%):\n\n| planted | verdicts | slower | passed | inconclusive | processes | bar |\n"
-           "| --- | --- | --- | --- | --- | --- | --- |\n",
+    printf("\nLive verdicts (tau %g %%):\n\n| planted | verdicts | slower | passed | inconclusive | processes | mean, "
+           "longest "
+           "time | bar |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n",
            100 * LIVE_TAU);
     for (size_t e = 0; e < series->live_count; e++) {
         const struct proof_counts *live = &series->live[e];
-        char slower[64], same[64], open[64];
+        char slower[64], same[64], open[64], spent[64];
         const uint64_t passed = live->by_verdict[SEQUENTIAL_SAME] + live->by_verdict[SEQUENTIAL_FASTER];
-        const bool ok = agrees(live);
-        *met &= ok;
-        printf("| %g %% | %llu | %s | %s | %s | %.1f | %s |\n", 100 * live->effect, (unsigned long long)live->verdicts,
+        const bool ok = agrees(live), soon = in_time(live);
+        *met &= ok && soon;
+        printf("| %g %% | %llu | %s | %s | %s | %.1f | %s | %s |\n", 100 * live->effect,
+               (unsigned long long)live->verdicts,
                share_text(live->by_verdict[SEQUENTIAL_SLOWER], live->verdicts, slower, sizeof slower),
                share_text(passed, live->verdicts, same, sizeof same),
                share_text(live->by_verdict[SEQUENTIAL_INCONCLUSIVE], live->verdicts, open, sizeof open),
-               share(live->processes, live->verdicts), ok ? "agrees" : "**does not agree**");
+               share(live->processes, live->verdicts), spent_text(live, spent, sizeof spent),
+               !ok    ? "**does not agree**"
+               : soon ? "agrees"
+                      : "agrees; **takes too long**");
     }
 }
 

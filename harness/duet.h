@@ -74,9 +74,9 @@ json_t *duet_record(const struct duet_pair *pair, const char *status, const char
  * "a", "b", "status" ok | wrong | failed | skipped (a side can't do it; "lost" true: side B alone) | unreached,
  * "reason", "verdict", "ratio", "ratio_low", "ratio_high" (time B / time A), "log_ratio", "se", "processes",
  * "confidence", "tau", "judged_by" cpu | wall, "smallest_detectable", "p_slower", "p_faster", "a_digest", "b_digest",
- * "page_mode" (of all processes; "mixed" where they differ); and, an entry a process, "log_ratios_cpu",
- * "log_ratios_wall", medians, "calls_a" and "calls_b" of a sample, and noise ("migrations" null where threads are not
- * bound). Never NULL but when out of memory.
+ * "page_mode" (of all processes; "mixed" where they differ), "spent_s" (of the clock); and, an entry a process,
+ * "log_ratios_cpu", "log_ratios_wall", medians, "calls_a" and "calls_b" of a sample, and noise ("migrations" null where
+ * threads are not bound). Never NULL but when out of memory.
  */
 json_t *duet_decide(struct duet_run *run, const struct duet_pair *pair);
 

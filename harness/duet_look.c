@@ -77,7 +77,7 @@ static bool is_shaken(const struct sequential_verdict *verdict, const struct seq
                       double slack)
 {
     const double tau = log1p(rule->tau), margin = log1p(rule->tau / 4);
-    const double low = verdict->low - slack, high = verdict->high + slack;
+    const double low = verdict->told_low - slack, high = verdict->told_high + slack;
     if (verdict->decision == SEQUENTIAL_SLOWER)
         return low <= margin;
     if (verdict->decision == SEQUENTIAL_FASTER)
@@ -120,6 +120,15 @@ static void set_figures(json_t *record, const struct sequential_verdict *verdict
     json_object_set_new(record, "smallest_detectable", json_number_or_null(verdict->smallest_detectable));
 }
 
+/* The first look that has no fewer processes, or the last: the one whose level a single look at so many may take. */
+static size_t level_at(const struct sequential_rule *rule, size_t processes)
+{
+    size_t level = 0;
+    while (level + 1 < rule->look_count && rule->looks[level] < processes)
+        level++;
+    return level;
+}
+
 /* What the processes so far allow to say: by the rule's looks, or, fixed, by all of them at once. False: memory, or a
  * ratio that is no number. */
 static bool evaluate(const struct duet_run *run, const json_t *record, bool fixed, struct sequential_verdict *verdict)
@@ -128,8 +137,9 @@ static bool evaluate(const struct duet_run *run, const json_t *record, bool fixe
     double *values = duet_log_ratios(record, &count);
     struct sequential_rule rule = run->rule;
     if (fixed) {
-        /* looked at before, unless so many processes were asked for: then at the level of a later look */
-        rule.same_confidence[0] = rule.same_confidence[run->exactly ? 0 : rule.look_count - 1];
+        const size_t level = run->exactly ? 0 : level_at(&rule, count);
+        rule.same_confidence[0] = rule.same_confidence[level];
+        rule.change_confidence[0] = rule.change_confidence[level];
         rule.looks[0] = count;
         rule.look_count = 1;
     }

@@ -157,8 +157,15 @@ static int add_process(struct duet_run *run, const struct duet_pair *pair, json_
     return rc;
 }
 
+static void add_spent(json_t *record, double began_ns)
+{
+    const double spent_s = json_get_number(record, "spent_s", 0) + (clock_ns() - began_ns) / 1e9;
+    json_object_set_new(record, "spent_s", json_real(spent_s));
+}
+
 json_t *duet_decide(struct duet_run *run, const struct duet_pair *pair)
 {
+    const double began_ns = clock_ns();
     run->rule = sequential_rule_for(duet_tau(run, pair->point));
     json_t *record = start_record(run, pair);
     bool extended = false;
@@ -168,14 +175,17 @@ json_t *duet_decide(struct duet_run *run, const struct duet_pair *pair)
     while (rc == 0 && !duet_look(run, record, &extended));
     if (rc == -ETIME)
         duet_set_status(record, "unreached", "--max-time was over");
+    add_spent(record, began_ns);
     return record;
 }
 
 int duet_run_on(struct duet_run *run, const struct duet_pair *pair, json_t *record, size_t processes)
 {
+    const double began_ns = clock_ns();
     int rc = 0;
     run->rule = sequential_rule_for(duet_tau(run, pair->point));
     while (rc == 0 && processes_of(record) < processes)
         rc = add_process(run, pair, record);
+    add_spent(record, began_ns);
     return rc < 0 ? rc : duet_look_at_all(run, record);
 }

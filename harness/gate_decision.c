@@ -42,18 +42,6 @@ const char *gate_suspect(json_t *record)
     return json_get_string(record, "suspected", NULL);
 }
 
-static double p_in_direction(const json_t *record, const char *suspicion)
-{
-    return json_get_number(record, strcmp(suspicion, "slower") == 0 ? "p_slower" : "p_faster", NAN);
-}
-
-void gate_note_fixed(json_t *record)
-{
-    const char *suspicion = json_get_string(record, "suspected", NULL);
-    if (suspicion && says(record, "status", "ok"))
-        json_object_set_new(record, "p_fixed", json_number_or_null(p_in_direction(record, suspicion)));
-}
-
 /* Noise, told by a duet as the reason of a verdict that it does not give. */
 static bool is_noisy(const json_t *record)
 {
@@ -64,7 +52,7 @@ static bool is_noisy(const json_t *record)
 static double p_of(const json_t *record, const char *suspicion)
 {
     const bool counts = says(record, "suspected", suspicion) && !is_noisy(record);
-    return counts ? json_get_number(record, "p_fixed", 1) : 1;
+    return counts ? json_get_number(record, "p_spent", 1) : 1;
 }
 
 static long flag_direction(json_t *records, const char *suspicion)
@@ -118,8 +106,7 @@ void gate_note_confirmation(json_t *record, const json_t *again)
         if (value)
             json_object_set(confirmation, kept[i], value);
     }
-    const double p = p_in_direction(again, json_get_string(record, "suspected", "slower"));
-    json_object_set_new(confirmation, "p", json_number_or_null(p));
+    json_object_set_new(confirmation, "p", json_number_or_null(json_get_number(again, "p_spent", NAN)));
     json_object_set_new(record, "confirmation", confirmation);
 }
 
@@ -152,8 +139,8 @@ static void put_unfounded(json_t *record, const json_t *interval, json_t *note)
     put(record, excludes_tau(record, interval) ? GATE_SAME : GATE_INCONCLUSIVE, note);
 }
 
-/* A change without doubt. One that both intervals, of 24 processes and of those that confirmed it, put below tau is not
- * what the gate is there for; either interval alone is wrong about tau too often. */
+/* A change without doubt. One that both intervals, of the processes that led to it and of those that confirmed it, put
+ * below tau is not what the gate is there for; either interval alone is wrong about tau too often. */
 static void put_change(json_t *record, const json_t *confirmation, const char *suspicion)
 {
     const double percent = 100 * (json_get_number(record, "ratio", NAN) - 1);
@@ -196,7 +183,7 @@ static void conclude_suspect(json_t *record, const char *suspicion, bool tainted
         put(record, GATE_INCONCLUSIVE, NULL); /* its reason says it */
     else if (confirmation)
         conclude_confirmed(record, confirmation, suspicion, tainted);
-    else if (!json_is_number(json_object_get(record, "p_fixed")) || gate_is_flagged(record, suspicion))
+    else if (!json_is_number(json_object_get(record, "p_spent")) || gate_is_flagged(record, suspicion))
         put(record, slower ? GATE_INCONCLUSIVE : GATE_SAME,
             json_sprintf("%s by its own interval, but no time was left to confirm it", suspicion));
     else

@@ -10,21 +10,18 @@
 #include "clock.h"
 #include "json_util.h"
 
-static size_t last_look(const struct duet_run *run)
-{
-    return run->rule.looks[run->rule.look_count - 1];
-}
-
-/* Processes that must still run before a slower one of these records counts. */
+/* Processes that must still run before a slower one of these records counts: of a change that is clear at first looks.
+ * More are taken from what time is left. */
 static size_t owed(const struct duet_session *session)
 {
+    const size_t all = gate_stage_first(GATE_SUSPECTED) + gate_stage_first(GATE_CONFIRMING);
     size_t i, sum = 0;
     const json_t *record;
     json_array_foreach(session->records, i, record)
     {
         const char *suspected = json_get_string(record, "suspected", "");
         if (strcmp(suspected, "slower") == 0)
-            sum += last_look(&session->run) - (size_t)json_get_int(record, "processes", 0) + GATE_CONFIRMING_PROCESSES;
+            sum += all - (size_t)json_get_int(record, "processes", 0);
     }
     return sum;
 }
@@ -73,16 +70,25 @@ static void run_points(struct duet_session *session, struct gate_run *gate)
     session->run.deadline_ns = deadline_ns;
 }
 
+/* Look after look, until it is clear, or time is up. */
+static void run_on(struct duet_session *session, size_t pair, enum gate_stage_name stage, json_t *record,
+                   const char *suspicion, double enough)
+{
+    size_t processes = gate_stage_next(stage, record, suspicion, enough);
+    while (processes > 0 && duet_run_on(&session->run, &session->pairs.pairs[pair], record, processes) == 0)
+        processes = gate_stage_next(stage, record, suspicion, enough);
+}
+
+/* Clear is what is flagged even if it is the only one. */
 static void run_suspects_on(struct duet_session *session, const char *suspicion)
 {
+    const double enough = GATE_FALSE_DISCOVERY_RATE / (double)session->pairs.count;
     size_t p;
     json_t *record;
     json_array_foreach(session->records, p, record)
     {
-        if (duet_session_interrupted() || strcmp(json_get_string(record, "suspected", ""), suspicion) != 0)
-            continue;
-        if (duet_run_on(&session->run, &session->pairs.pairs[p], record, last_look(&session->run)) != -ETIME)
-            gate_note_fixed(record);
+        if (!duet_session_interrupted() && strcmp(json_get_string(record, "suspected", ""), suspicion) == 0)
+            run_on(session, p, GATE_SUSPECTED, record, suspicion, enough);
     }
 }
 
@@ -90,17 +96,19 @@ static void confirm(struct duet_session *session, const char *suspicion)
 {
     size_t p;
     json_t *record;
-    session->run.exactly = GATE_CONFIRMING_PROCESSES;
     json_array_foreach(session->records, p, record)
     {
         if (duet_session_interrupted() || !gate_is_flagged(record, suspicion) ||
             json_object_get(record, "confirmation"))
             continue;
+        session->run.exactly = gate_stage_first(GATE_CONFIRMING);
         json_t *again = duet_decide(&session->run, &session->pairs.pairs[p]);
+        session->run.exactly = 0;
+        if (strcmp(json_get_string(again, "status", ""), "ok") == 0)
+            run_on(session, p, GATE_CONFIRMING, again, suspicion, GATE_CONFIRMING_P);
         gate_note_confirmation(record, again);
         json_decref(again);
     }
-    session->run.exactly = 0;
 }
 
 static void write_suspects(struct duet_session *session, struct gate_run *gate)

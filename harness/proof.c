@@ -77,6 +77,10 @@ static int add_live(struct proof_series *series, const json_t *record, double ef
     series->live[at].by_verdict[decision]++;
     series->live[at].verdicts++;
     series->live[at].processes += (uint64_t)json_array_size(json_object_get(record, "log_ratios_cpu"));
+    const double spent_s = json_get_number(record, "spent_s", NAN);
+    series->live[at].spent_s += spent_s;
+    if (!(spent_s <= series->live[at].longest_s))
+        series->live[at].longest_s = spent_s;
     return 0;
 }
 

@@ -26,6 +26,7 @@ enum { PROOF_MOST_SERIES = 16, PROOF_MOST_EFFECTS = 8, PROOF_VERDICTS = SEQUENTI
 struct proof_counts {
     double effect;
     uint64_t by_verdict[PROOF_VERDICTS], verdicts, processes; /* processes of all verdicts together */
+    double spent_s, longest_s;                                /* NAN: not recorded */
 };
 
 struct proof_series {

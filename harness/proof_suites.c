@@ -13,7 +13,7 @@
 #include "proof.h"
 #include "signed_rank.h"
 
-enum { MOST_PROCESSES = 24 };
+enum { MOST_PROCESSES = 48 };
 
 /* One suite under replay. */
 struct suite {
@@ -58,8 +58,19 @@ static int put_p(json_t *record, const double *draws, size_t processes, double t
     return 0;
 }
 
-/* A point as gate leaves it before flagging: judged at its look, and seen to the end where it looks changed. */
-static int add_point(struct suite *suite, size_t point, double tau, json_t *records)
+/* As gate_run.c's run_on, from draws. */
+static int run_on(enum gate_stage_name stage, json_t *record, const double *draws, const char *suspicion, double enough,
+                  double tau)
+{
+    int code = 0;
+    size_t processes = gate_stage_next(stage, record, suspicion, enough);
+    for (; processes > 0 && code == 0; processes = gate_stage_next(stage, record, suspicion, enough))
+        code = put_p(record, draws, processes, tau);
+    return code;
+}
+
+/* A point as gate leaves it before flagging: judged at its look, and run on where it looks changed. */
+static int add_point(struct suite *suite, size_t point, double enough, double tau, json_t *records)
 {
     double draws[MOST_PROCESSES];
     struct sequential_verdict verdict;
@@ -71,19 +82,18 @@ static int add_point(struct suite *suite, size_t point, double tau, json_t *reco
     json_array_append_new(records, record);
     json_object_set_new(record, "verdict", json_string(sequential_decision_name(verdict.decision)));
     code = put_p(record, draws, verdict.processes, tau);
-    if (code == 0 && gate_suspect(record)) {
-        code = put_p(record, draws, MOST_PROCESSES, tau);
-        gate_note_fixed(record);
-    }
-    return code;
+    const char *suspicion = code == 0 ? gate_suspect(record) : NULL;
+    return suspicion ? run_on(GATE_SUSPECTED, record, draws, suspicion, enough, tau) : code;
 }
 
-static int confirm(struct suite *suite, size_t point, double tau, json_t *record)
+static int confirm(struct suite *suite, size_t point, const char *suspicion, double tau, json_t *record)
 {
     double draws[MOST_PROCESSES];
     json_t *again = json_object();
     draw_of(suite, point, true, draws);
-    int code = put_p(again, draws, GATE_CONFIRMING_PROCESSES, tau);
+    int code = put_p(again, draws, gate_stage_first(GATE_CONFIRMING), tau);
+    if (code == 0)
+        code = run_on(GATE_CONFIRMING, again, draws, suspicion, GATE_CONFIRMING_P, tau);
     gate_note_confirmation(record, again);
     json_decref(again);
     return code;
@@ -96,13 +106,14 @@ static int play(struct suite *suite, double tau, size_t points, struct proof_sui
     size_t i;
     int code = 0;
     for (size_t p = 0; p < points && code == 0; p++)
-        code = add_point(suite, p, tau, records);
+        code = add_point(suite, p, GATE_FALSE_DISCOVERY_RATE / (double)points, tau, records);
     if (code == 0 && gate_flag(records) < 0)
         code = -ENOMEM;
     json_array_foreach(records, i, record)
     {
-        if (code == 0 && (gate_is_flagged(record, "slower") || gate_is_flagged(record, "faster")))
-            code = confirm(suite, i, tau, record);
+        const char *suspicion = json_get_string(record, "suspected", NULL);
+        if (code == 0 && suspicion && gate_is_flagged(record, suspicion))
+            code = confirm(suite, i, suspicion, tau, record);
     }
     if (code == 0) {
         bool alarmed = false;

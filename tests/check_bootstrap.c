@@ -95,7 +95,8 @@ static void quiet_and_hopeless_records(void **state)
     assert_int_equal(replay(&request).faster, 400);
     request = request_of(recorded, 3);
     counts = replay(&request);
-    assert_true(counts.inconclusive > 380 && counts.mean_processes > 23);
+    /* 2.5 % at most are told as a change by chance, in each direction; the record's own bias adds to one of them */
+    assert_true(counts.inconclusive > 370 && counts.mean_processes > 23);
 }
 
 /* A larger slowdown is found more often; the same seed counts the same; a duet needs longer than a gate. */
@@ -125,7 +126,7 @@ static void swap(void **state)
 {
     (void)state;
     double recorded[RECORDED];
-    struct bootstrap_request request = request_of(recorded, 0.02);
+    struct bootstrap_request request = request_of(recorded, 0.03);
     request.which = BOOTSTRAP_DUET;
     request.effect = 0.02;
     struct bootstrap_counts straight = replay(&request);

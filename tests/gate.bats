@@ -49,7 +49,7 @@ assert len({(c.get("classname"), c.get("name")) for c in s.findall("testcase")})
   read -r -a flags < <(sed -n 's/^ *this point alone: //p' "$work/stdout")
   json_holds g.json '(lambda p: p["kernel"] == "changed" and p["outcome"] == "regression" and p["flagged"] is True and
     p["processes"] == 24 and len(p["log_ratios_cpu"]) == 24 and p["ratio"] > 1.2 and p["confirmation"]["processes"] == 12
-    and p["confirmation"]["p"] < 0.01 and p["p_fixed"] <= p["p_adjusted"] <= 0.05)(d["points"][0])'
+    and p["confirmation"]["p"] < 0.01 and p["p_spent"] <= p["p_adjusted"] <= 0.05)(d["points"][0])'
   json_holds g.json 'd["gate"]["exit_code"] == 3 and d["points"][1]["outcome"] == "same"'
   json_holds j.jsonl 'sorted((l["kernel"], l.get("provisional", False), l["outcome"]) for l in lines[1:]) ==
     [("changed", False, "regression"), ("changed", True, "inconclusive"), ("steady", False, "same")]'

@@ -20,9 +20,10 @@ with open(path, "w") as file:
             print(json.dumps({"schema": "attnbench.duet/1", "label": f"{series} aa", "status": "ok", "verdict": "same",
                               "log_ratios_cpu": ratios, "log_ratios_wall": ratios}), file=file)
         for effect, verdict in ((0, "same"), (0.02, "slower"), (0.05, "slower")):
-            for _ in range(10):
+            for n in range(10):
                 print(json.dumps({"schema": "attnbench.duet/1", "label": f"{series} live {effect:g}", "status": "ok",
-                                  "verdict": verdict, "log_ratios_cpu": [0] * 8, "log_ratios_wall": [0] * 8}), file=file)
+                                  "verdict": verdict, "spent_s": 9 + 3 * (n == 5), "log_ratios_cpu": [0] * 8,
+                                  "log_ratios_wall": [0] * 8}), file=file)
         for effect in (0.01, 0.02, 0.05):
             ratio, low, high = (round(1 + share * effect, 4) for share in (1.05, 0.9, 1.2))
             print(json.dumps({"schema": "attnbench.duet/1", "label": f"{series} size {effect:g}", "status": "ok",
@@ -37,7 +38,7 @@ END
   expect_status 0
   expect_out '1000 log-ratios of identical code' 'standard deviation 0.199 %' '| 2 % | 0 % | 0 % [0, 0.18' '| met |' \
     '| 2 % | 2 % | 99.85 % [99.56' '## Suites of 100 points, quiet' '| none | 0 % [0,' '| 2 % | 0 % [0,' \
-    '| 2 % | 10 | 100 % [69.15, 100] | 0 % [0, 30.85] | 0 % [0, 30.85] | 8.0 | agrees |' \
+    '| 2 % | 10 | 100 % [69.15, 100] | 0 % [0, 30.85] | 0 % [0, 30.85] | 8.0 | 9.3, 12.0 s | agrees |' \
     'The planted 2 % measures +2.10 % [+1.80, +2.40].'
 }
 
@@ -52,17 +53,25 @@ END
   expect_out '| 2 % | 0 % | 100 % [99.'
 }
 
-@test "live verdicts that the bars do not allow, a slowdown of another size, and a class that is missing" {
+@test "live verdicts that the bars do not allow, or too late, a slowdown of another size, and a class that is missing" {
   records "$work/all.jsonl" 1000 0.001 0
   sed '/compute busy live 0.02/s/"slower"/"inconclusive"/' "$work/all.jsonl" >"$work/blind.jsonl"
   attempt "$ATTNBENCH" selftest-gate --verdicts 500 "$work/blind.jsonl"
   expect_status 1
-  expect_out '| 2 % | 10 | 0 % [0, 30.85] | 0 % [0, 30.85] | 100 % [69.15, 100] | 8.0 | **does not agree** |'
+  expect_out '| 2 % | 10 | 0 % [0, 30.85] | 0 % [0, 30.85] | 100 % [69.15, 100] | 8.0 | 9.3, 12.0 s | **does not agree** |'
   sed 's/"ratio_high": 1.024/"ratio_high": 1.012/; s/"ratio": 1.021, "ratio_low": 1.018/"ratio": 1.01, "ratio_low": 1.008/' \
     "$work/all.jsonl" >"$work/small.jsonl"
   attempt "$ATTNBENCH" selftest-gate --verdicts 500 "$work/small.jsonl"
   expect_status 1
   expect_out 'The planted 2 % measures +1.00 % [+0.80, +1.20]: **another size**.'
+  sed '/compute busy live 0.02/s/"spent_s": 9,/"spent_s": 16,/; /memory quiet live 0.05/s/"spent_s": 12/"spent_s": 36/' \
+    "$work/all.jsonl" >"$work/late.jsonl"
+  attempt "$ATTNBENCH" selftest-gate --verdicts 500 "$work/late.jsonl"
+  expect_status 1
+  expect_out '| 8.0 | 15.6, 16.0 s | agrees; **takes too long** |' '| 8.0 | 11.7, 36.0 s | agrees; **takes too long** |'
+  sed 's/"spent_s": [0-9]*, //' "$work/all.jsonl" >"$work/untimed.jsonl"
+  attempt "$ATTNBENCH" selftest-gate --verdicts 500 "$work/untimed.jsonl"
+  expect_out '| 8.0 | - | agrees |'
   grep -v 'memory busy' "$work/all.jsonl" >"$work/three.jsonl"
   attempt "$ATTNBENCH" selftest-gate --verdicts 500 "$work/three.jsonl"
   expect_status 4
