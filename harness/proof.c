@@ -62,6 +62,18 @@ static int decision_of(const char *name)
     return -1;
 }
 
+static int add_time(struct proof_counts *live, double spent_s, struct error *error)
+{
+    if (isnan(spent_s))
+        return 0;
+    double *grown = realloc(live->spent_s, (live->timed + 1) * sizeof *grown);
+    if (!grown)
+        return error_system(error, ENOMEM, "what a verdict took");
+    live->spent_s = grown;
+    live->spent_s[live->timed++] = spent_s;
+    return 0;
+}
+
 static int add_live(struct proof_series *series, const json_t *record, double effect, struct error *error)
 {
     const int decision = decision_of(json_get_string(record, "verdict", ""));
@@ -77,11 +89,7 @@ static int add_live(struct proof_series *series, const json_t *record, double ef
     series->live[at].by_verdict[decision]++;
     series->live[at].verdicts++;
     series->live[at].processes += (uint64_t)json_array_size(json_object_get(record, "log_ratios_cpu"));
-    const double spent_s = json_get_number(record, "spent_s", NAN);
-    series->live[at].spent_s += spent_s;
-    if (!(spent_s <= series->live[at].longest_s))
-        series->live[at].longest_s = spent_s;
-    return 0;
+    return add_time(&series->live[at], json_get_number(record, "spent_s", NAN), error);
 }
 
 static int add_size(struct proof_series *series, const json_t *record, double effect, struct error *error)
@@ -163,6 +171,8 @@ void proof_release(struct proof *proof)
     for (size_t s = 0; s < proof->count; s++) {
         free(proof->series[s].cpu);
         free(proof->series[s].wall);
+        for (size_t e = 0; e < proof->series[s].live_count; e++)
+            free(proof->series[s].live[e].spent_s);
     }
     *proof = (struct proof){0};
 }

@@ -38,7 +38,7 @@ END
   expect_status 0
   expect_out '1000 log-ratios of identical code' 'standard deviation 0.199 %' '| 2 % | 0 % | 0 % [0, 0.18' '| met |' \
     '| 2 % | 2 % | 99.85 % [99.56' '## Suites of 100 points, quiet' '| none | 0 % [0,' '| 2 % | 0 % [0,' \
-    '| 2 % | 10 | 100 % [69.15, 100] | 0 % [0, 30.85] | 0 % [0, 30.85] | 8.0 | 9.3, 12.0 s | agrees |' \
+    '| 2 % | 10 | 100 % [69.15, 100] | 0 % [0, 30.85] | 0 % [0, 30.85] | 8.0 | 9.0, 12.0 s | agrees |' \
     'The planted 2 % measures +2.10 % [+1.80, +2.40].'
 }
 
@@ -58,7 +58,7 @@ END
   sed '/compute busy live 0.02/s/"slower"/"inconclusive"/' "$work/all.jsonl" >"$work/blind.jsonl"
   attempt "$ATTNBENCH" selftest-gate --verdicts 500 "$work/blind.jsonl"
   expect_status 1
-  expect_out '| 2 % | 10 | 0 % [0, 30.85] | 0 % [0, 30.85] | 100 % [69.15, 100] | 8.0 | 9.3, 12.0 s | **does not agree** |'
+  expect_out '| 2 % | 10 | 0 % [0, 30.85] | 0 % [0, 30.85] | 100 % [69.15, 100] | 8.0 | 9.0, 12.0 s | **does not agree** |'
   sed 's/"ratio_high": 1.024/"ratio_high": 1.012/; s/"ratio": 1.021, "ratio_low": 1.018/"ratio": 1.01, "ratio_low": 1.008/' \
     "$work/all.jsonl" >"$work/small.jsonl"
   attempt "$ATTNBENCH" selftest-gate --verdicts 500 "$work/small.jsonl"
@@ -68,7 +68,7 @@ END
     "$work/all.jsonl" >"$work/late.jsonl"
   attempt "$ATTNBENCH" selftest-gate --verdicts 500 "$work/late.jsonl"
   expect_status 1
-  expect_out '| 8.0 | 15.6, 16.0 s | agrees; **takes too long** |' '| 8.0 | 11.7, 36.0 s | agrees; **takes too long** |'
+  expect_out '| 8.0 | 16.0, 16.0 s | agrees; **takes too long** |' '| 8.0 | 9.0, 36.0 s | agrees; **takes too long** |'
   sed 's/"spent_s": [0-9]*, //' "$work/all.jsonl" >"$work/untimed.jsonl"
   attempt "$ATTNBENCH" selftest-gate --verdicts 500 "$work/untimed.jsonl"
   expect_out '| 8.0 | - | agrees |'
