@@ -26,7 +26,7 @@ enum { PROOF_MOST_SERIES = 16, PROOF_MOST_EFFECTS = 8, PROOF_VERDICTS = SEQUENTI
 struct proof_counts {
     double effect;
     uint64_t by_verdict[PROOF_VERDICTS], verdicts, processes; /* processes of all together */
-    double *spent_s; /* [timed] of those verdicts that tell what they took */
+    double *spent_s;                                          /* [timed] of those verdicts that tell what they took */
     size_t timed;
 };
 
