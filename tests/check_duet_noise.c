@@ -49,7 +49,7 @@ static void add_process(json_t *record, double cpu, double wall, const char *gau
 
 static struct sequential_verdict verdict_of(enum sequential_decision decision, double low, double high)
 {
-    return (struct sequential_verdict){.decision = decision, .processes = 8, .low = low, .high = high};
+    return (struct sequential_verdict){.decision = decision, .processes = 8, .told_low = low, .told_high = high};
 }
 
 /* What is said of 8 processes with the gauge at this value, by the rule of duet or of gate. */
@@ -141,11 +141,12 @@ static void chance_evens_out_over_many_processes(void **state)
     assert_null(reason("cpu", "clock_drift", 0.02, &same, true));
     assert_null(reason(
         "cpu", "steal_share", 0.0201,
-        &(struct sequential_verdict){.decision = SEQUENTIAL_SAME, .processes = 24, .high = high - slack - 1e-4}, true));
-    same.high = high - slack + 1e-6;
+        &(struct sequential_verdict){.decision = SEQUENTIAL_SAME, .processes = 24, .told_high = high - slack - 1e-4},
+        true));
+    same.told_high = high - slack + 1e-6;
     assert_non_null(reason("cpu", "clock_drift", 0.02, &same, true));
     same.processes = 4; /* fewer: never more than the whole */
-    same.high = high - 0.02 - 1e-6;
+    same.told_high = high - 0.02 - 1e-6;
     assert_null(reason("cpu", "clock_drift", 0.02, &same, true));
 }
 
