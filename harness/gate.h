@@ -46,7 +46,7 @@ enum gate_outcome gate_outcome(const json_t *record);
 /* A suspect is seen at 24 processes in all, the last at which the rule could have stopped, then at 36 and 48; fresh
  * ones confirm it at 12, 24 or 36. Both end at the look that is clear enough. */
 enum gate_stage_name { GATE_SUSPECTED, GATE_CONFIRMING };
-enum { GATE_STAGE_LOOKS = 3 };
+enum { GATE_STAGE_LOOKS = 3, GATE_MOST_PROCESSES = 48 /* of any look */ };
 size_t gate_stage_first(enum gate_stage_name name);
 /* To a record of exactly the processes of a look "p_spent": the least of p / share over the looks so far, which is a
  * valid p-value whatever stops the stage (many_tests.h). Returns how many processes in all the next look takes; 0:

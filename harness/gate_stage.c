@@ -15,7 +15,7 @@ static const struct gate_stage {
     size_t looks[GATE_STAGE_LOOKS];
     double shares[GATE_STAGE_LOOKS]; /* of the level; their sum is 1 */
 } stages[] = {
-    [GATE_SUSPECTED] = {{24, 36, 48}, {0.2, 0.3, 0.5}},
+    [GATE_SUSPECTED] = {{24, 36, GATE_MOST_PROCESSES}, {0.2, 0.3, 0.5}},
     [GATE_CONFIRMING] = {{12, 24, 36}, {0.2, 0.3, 0.5}},
 };
 

@@ -13,8 +13,6 @@
 #include "proof.h"
 #include "signed_rank.h"
 
-enum { MOST_PROCESSES = 48 };
-
 /* One suite under replay. */
 struct suite {
     struct bootstrap_request request; /* recorded, n and effect are each point's */
@@ -26,13 +24,13 @@ struct suite {
     uint64_t first_draw; /* of this suite; each point has two: its own and its confirmation's */
 };
 
-static void draw_of(struct suite *suite, size_t point, bool confirming, double draws[MOST_PROCESSES])
+static void draw_of(struct suite *suite, size_t point, bool confirming, double draws[GATE_MOST_PROCESSES])
 {
     const struct proof_series *series = suite->series[point % suite->count];
     suite->request.recorded = suite->by_cpu ? series->cpu : series->wall;
     suite->request.n = series->count;
     suite->request.effect = point == suite->slowed ? suite->effect : 0;
-    bootstrap_draw(&suite->request, suite->first_draw + 2 * point + confirming, MOST_PROCESSES, draws);
+    bootstrap_draw(&suite->request, suite->first_draw + 2 * point + confirming, GATE_MOST_PROCESSES, draws);
 }
 
 /* p-values of the first `processes` draws against the margins, as a duet's record has them. */
@@ -72,10 +70,10 @@ static int run_on(enum gate_stage_name stage, json_t *record, const double *draw
 /* A point as gate leaves it before flagging: judged at its look, and run on where it looks changed. */
 static int add_point(struct suite *suite, size_t point, double enough, double tau, json_t *records)
 {
-    double draws[MOST_PROCESSES];
+    double draws[GATE_MOST_PROCESSES];
     struct sequential_verdict verdict;
     draw_of(suite, point, false, draws);
-    int code = sequential_gate(draws, MOST_PROCESSES, suite->request.rule, &verdict);
+    int code = sequential_gate(draws, GATE_MOST_PROCESSES, suite->request.rule, &verdict);
     if (code < 0)
         return code;
     json_t *record = json_object();
@@ -88,7 +86,7 @@ static int add_point(struct suite *suite, size_t point, double enough, double ta
 
 static int confirm(struct suite *suite, size_t point, const char *suspicion, double tau, json_t *record)
 {
-    double draws[MOST_PROCESSES];
+    double draws[GATE_MOST_PROCESSES];
     json_t *again = json_object();
     draw_of(suite, point, true, draws);
     int code = put_p(again, draws, gate_stage_first(GATE_CONFIRMING), tau);
